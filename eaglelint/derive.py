@@ -1,0 +1,219 @@
+"""Wirings from source: run an engine's resolver, setter, forward pass and concatenation, and read off the slots."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from eaglelint.engines.base import DraftReads, Engine, EngineSource, config_object
+from eaglelint.source.identify import Stream
+from eaglelint.source.machine import Budget, BudgetExceeded, Event, Machine, Outcome, Raised
+from eaglelint.source.slices import Site
+from eaglelint.source.stubs import load_stubs
+from eaglelint.source.tree import Binding
+from eaglelint.source.values import Cat, Instance, Tensor, TensorBuffer
+from eaglelint.wiring import Condition, Evidence, Fault, LayerIds, Slot, Wiring
+
+__all__ = ["ServingRequest", "derive_serving"]
+
+
+@dataclass(frozen=True, slots=True)
+class ServingRequest:
+    """What to derive: a target class of an engine, fed by a draft's config, by given ids, or by the default list."""
+
+    target_class: Binding
+    num_layers: int
+    target_data: dict[str, Any]
+    kind: str = "eagle3"
+    draft_data: dict[str, Any] | None = None
+    layer_ids: LayerIds = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One path's result, comparable: what makes two paths the same wiring."""
+
+    slots: tuple[Slot, ...]
+    reasons: tuple[str, ...]
+    captures: bool
+    count: int | None
+
+
+def derive_serving(engine: Engine, source: EngineSource, request: ServingRequest, *, budget: Budget | None = None) -> Wiring:
+    """The wiring of one target class; never raises for what the source does, an unknown wiring says why."""
+    machine = Machine(
+        source.tree, stubs=load_stubs(engine.name), budget=budget, num_layers=request.num_layers
+    )
+    reads = DraftReads()
+    trails: list[tuple[list[Event], list[tuple[str, Site, int]]]] = []
+
+    def run() -> _Run:
+        machine.layer = -1
+        reads.asked.clear()
+        reads.found.clear()
+        engine.prepare(machine, source, request.kind)
+        target = config_object(machine, request.target_data, name="the target's config")
+        model = engine.build_model(machine, request.target_class, target)
+        draft = None
+        if request.draft_data is not None:
+            draft = config_object(machine, request.draft_data, reads=reads, name="the draft's config")
+        ids = list(request.layer_ids) if isinstance(request.layer_ids, tuple) else None
+        if not engine.configure(machine, source, model, request.kind, draft, ids):
+            return _Run((), ("the engine captures no auxiliary states for this config",), False, None)
+        captured = engine.forward(machine, source, model)
+        joined = engine.concatenate(machine, source, captured)
+        stream = Stream(machine, request.num_layers)
+        found = [stream.slot(tensor) for tensor in parts_of(joined, captured)]
+        trails.append((list(machine.events), list(machine.faults)))
+        return _Run(tuple(slot for slot, _ in found), tuple(reason for _, reason in found if reason), True, len(found))
+
+    try:
+        outcomes = machine.explore(run, None)
+    except BudgetExceeded as error:
+        where = f" at {error.site}" if error.site is not None else ""
+        return _blank(engine, source, request).with_status("unknown", f"the interpretation stopped: {error.what}{where}")
+    except RecursionError:
+        return _blank(engine, source, request).with_status("unknown", "the interpretation stopped: nested too deeply")
+    return _wiring(engine, source, request, machine, outcomes, reads, trails)
+
+
+def parts_of(joined: Any, captured: Any) -> list[Tensor]:
+    """The captured states in the order in which they are concatenated."""
+    if isinstance(joined, Tensor):
+        term = joined.single()
+        return list(term.parts) if isinstance(term, Cat) else [joined]
+    if isinstance(joined, TensorBuffer):
+        places = sorted((place for place in joined.writes if isinstance(place, int)))
+        return [joined.writes[place] for place in places if isinstance(joined.writes[place], Tensor)]
+    if isinstance(joined, Instance) and joined.payload is not None:
+        joined = joined.payload
+    if isinstance(joined, list | tuple):
+        return [item for item in joined if isinstance(item, Tensor)]
+    return parts_of(captured, None) if captured is not None and captured is not joined else []
+
+
+def _blank(engine: Engine, source: EngineSource, request: ServingRequest) -> Wiring:
+    name = request.target_class.item.name  # type: ignore[union-attr]
+    return Wiring(
+        party="serving",
+        name=f"{source.label} ({name})",
+        slots=(),
+        status="unknown",
+        engine=engine.name,
+        engine_version=source.version,
+        target_class=name,
+        draft_kind=request.kind,
+        layer_ids=request.layer_ids,
+        num_layers=request.num_layers,
+    )
+
+
+def _wiring(
+    engine: Engine,
+    source: EngineSource,
+    request: ServingRequest,
+    machine: Machine,
+    outcomes: list[Outcome],
+    reads: DraftReads,
+    trails: list[tuple[list[Event], list[tuple[str, Site, int]]]],
+) -> Wiring:
+    from dataclasses import replace
+
+    wiring = _blank(engine, source, request)
+    returned = [outcome for outcome in outcomes if outcome.raised is None]
+    if not returned:
+        raised = outcomes[0].raised
+        assert raised is not None
+        return replace(
+            wiring,
+            reason=_crash(raised),
+            faults=(_fault(raised),),
+            ids_from=_ids_from(reads),
+            layer_ids=_ids(request, reads),
+            evidence=_raise_evidence(raised),
+        )
+    first: _Run = returned[0].value
+    events, faults = trails[0] if trails else ([], [])
+    reasons = list(first.reasons)
+    status = "exact"
+    conditions = tuple(
+        Condition(_condition_text(outcome), outcome.value.slots) for outcome in returned[1:] if outcome.value != first
+    )
+    if conditions:
+        status = "conditional"
+    unverified = [
+        f"summary of {stub.name} not verified for this source ({place} differs from {stub.release})"
+        for stub in machine.stubs.values()
+        if stub.name in machine.used_stubs and (place := stub.unverified(source.tree)) is not None
+    ]
+    if unverified:
+        status = "conditional"
+        conditions += tuple(Condition(text) for text in unverified)
+    if not first.slots or any(not slot.known for slot in first.slots):
+        status = "unknown"
+        if first.captures and not first.slots:
+            reasons.append("no captured state was found")
+    return replace(
+        wiring,
+        slots=first.slots,
+        status=status,  # type: ignore[arg-type]
+        conditions=conditions,
+        assumptions=tuple(sorted(machine.used_assumptions)),
+        reason="; ".join(dict.fromkeys(reasons)) or None,
+        summaries=len(machine.used_stubs),
+        evidence=_evidence(events),
+        faults=tuple(Fault(text, site.path, site.line, None, layer if layer >= 0 else 0) for text, site, layer in faults),
+        ids_from=_ids_from(reads),
+        layer_ids=_ids(request, reads),
+    )
+
+
+def _condition_text(outcome: Outcome) -> str:
+    seen = dict.fromkeys(decision.text for decision in outcome.decisions if decision.choice)
+    return " and ".join(seen) or "otherwise"
+
+
+def _ids_from(reads: DraftReads) -> tuple[str, ...] | None:
+    return reads.found[-1][0] if reads.found else None
+
+
+def _ids(request: ServingRequest, reads: DraftReads) -> LayerIds:
+    if request.draft_data is None:
+        return request.layer_ids
+    return tuple(reads.found[-1][1]) if reads.found else "default"
+
+
+def _crash(raised: Raised) -> str:
+    where = f" at {raised.site}" if raised.site is not None else ""
+    return f"it would stop with {raised.kind}{where}: {raised.message}"
+
+
+def _fault(raised: Raised) -> Fault:
+    path, line = (raised.site.path, raised.site.line) if raised.site is not None else ("", 1)
+    return Fault(f"{raised.kind}: {raised.message}", path, line)
+
+
+def _raise_evidence(raised: Raised) -> tuple[Evidence, ...]:
+    return () if raised.site is None else (Evidence(raised.site.path, raised.site.line, f"raises {raised.kind}: {raised.message}"),)
+
+
+def _evidence(events: list[Event]) -> tuple[Evidence, ...]:
+    """The lines that make the wiring: where the list was set, where each state was captured, where they were joined."""
+    found: list[Evidence] = []
+    setters = [event for event in events if event.kind == "set" and "layer" in event.name]
+    if setters:
+        last = setters[-1]
+        found.append(Evidence(last.site.path, last.site.line, f"{last.name} = {_show(last.value)}"))
+    slot = 0
+    for event in events:
+        if event.kind == "capture":
+            found.append(Evidence(event.site.path, event.site.line, event.site.code, slot))
+            slot += 1
+    joins = [event for event in events if event.kind == "cat"]
+    if joins:
+        found.append(Evidence(joins[-1].site.path, joins[-1].site.line, joins[-1].site.code))
+    return tuple(found)
+
+
+def _show(value: Any) -> str:
+    return str(sorted(value) if isinstance(value, set | frozenset) else list(value))

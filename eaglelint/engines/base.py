@@ -1,0 +1,147 @@
+"""What an engine's file has to say, and the stand-ins for what its code is handed from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from eaglelint.source.machine import Machine
+from eaglelint.source.tree import Binding, SourceTree
+from eaglelint.source.values import Instance, Tensor
+
+__all__ = ["DraftReads", "Engine", "EngineSource", "Resolved", "config_object", "stand_in"]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSource:
+    """One engine's source: the package directory and the release, where it can be told."""
+
+    engine: str
+    package: Path
+    version: str | None
+    tree: SourceTree
+
+    @property
+    def label(self) -> str:
+        return f"{self.engine} {self.version}" if self.version else f"{self.engine} ({self.tree.display(self.package)})"
+
+
+@dataclass(slots=True)
+class DraftReads:
+    """Which keys of a draft config a resolver asked for, in order, and which lists of ids it found."""
+
+    asked: list[tuple[str, ...]] = field(default_factory=list)
+    found: list[tuple[tuple[str, ...], list[int]]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """What an engine's resolver made of a draft config: the ids it took, None for its default list."""
+
+    ids: Any
+    captures: bool = True
+
+
+class Engine(Protocol):
+    """Where an engine's wiring begins."""
+
+    name: str
+
+    def find_package(self, path: Path) -> Path | None:
+        """The package directory in or at a path."""
+
+    def target_classes(self, source: EngineSource) -> list[Binding]:
+        """All classes of models that define, inherit or pass on a setter for the capture."""
+
+    def target_class(self, source: EngineSource, name: str) -> Binding | None:
+        """The class of a target by its architecture's name."""
+
+    def prepare(self, machine: Machine, source: EngineSource, kind: str) -> None:
+        """Set up intercepts for a run."""
+
+    def build_model(self, machine: Machine, cls: Binding, target: Any) -> Instance:
+        """The target model, with the target's config."""
+
+    def configure(self, machine: Machine, source: EngineSource, model: Instance, kind: str, draft: Any, ids: Any) -> bool:
+        """Hand the ids to the model as the engine does: from a draft config, or as given. False: it captures nothing."""
+
+    def forward(self, machine: Machine, source: EngineSource, model: Instance) -> Any:
+        """Run the model; returns the captured states as the engine's runner receives them."""
+
+    def concatenate(self, machine: Machine, source: EngineSource, captured: Any) -> Any:
+        """Join the captured states as the engine does before the draft's ``fc``."""
+
+
+def stand_in(machine: Machine, name: str, **attrs: Any) -> Instance:
+    """An object from outside: the given attributes are known, all others unknown."""
+    return machine.new_instance(Instance(None, attrs=dict(attrs), name=name))
+
+
+class _Tracked(dict[str, Any]):
+    """A section of the draft config that notes which of its keys are read."""
+
+    def __init__(self, data: dict[str, Any], path: tuple[str, ...], reads: DraftReads) -> None:
+        super().__init__(
+            {key: _Tracked(value, (*path, key), reads) if isinstance(value, dict) else value for key, value in data.items()}
+        )
+        self._path = path
+        self._reads = reads
+
+    def __contains__(self, key: object) -> bool:
+        if isinstance(key, str):
+            self._reads.asked.append((*self._path, key))
+        return super().__contains__(key)
+
+    def __getitem__(self, key: str) -> Any:
+        value = super().__getitem__(key)
+        self._note(key, value)
+        return value
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self._reads.asked.append((*self._path, key))
+        value = super().get(key, default)
+        self._note(key, value)
+        return value
+
+    def _note(self, key: str, value: Any) -> None:
+        if isinstance(value, list) and value and all(isinstance(item, int) and not isinstance(item, bool) for item in value):
+            self._reads.found.append(((*self._path, key), value))
+
+
+def config_object(machine: Machine, data: dict[str, Any], *, reads: DraftReads | None = None, name: str = "config") -> Instance:
+    """A Hugging Face config with these keys.
+
+    With ``reads`` it is a draft's: keys that it lacks are absent, sections stay dicts, and reads are noted. Without,
+    it is a target's: keys that it lacks have some default of the config class and are unknown; sections are configs.
+    """
+    if reads is not None:
+        draft = Instance(None, attrs=_Tracked(data, (), reads), name=name, closed=True)
+        return draft
+    attrs = {
+        key: config_object(machine, value, name=f"{name}.{key}") if isinstance(value, dict) and key.endswith("_config") else value
+        for key, value in data.items()
+    }
+    return machine.new_instance(Instance(None, attrs=attrs, name=name))
+
+
+def enum_member(machine: Machine, source: EngineSource, directories: tuple[Path, ...], cls: str, member: str) -> Any:
+    """A member of an enum of the engine's source, None where there is none."""
+    from eaglelint.source.lookup import MISSING, get_attribute
+    from eaglelint.source.values import ClassValue
+
+    found = source.tree.find_class(cls, directories)
+    if found is None or not hasattr(found.item, "methods"):
+        return None
+    value = get_attribute(machine, ClassValue(found.module, found.item), member)  # type: ignore[arg-type]
+    return None if value is MISSING else value
+
+
+def hidden_state() -> Tensor:
+    from eaglelint.source.values import Input
+
+    return Tensor.of(Input("embedding"))
+
+
+Intercept = Callable[..., Any]

@@ -1,0 +1,197 @@
+"""SGLang: where its wiring begins. Read in 0.5.9 and 0.5.23; everything else is derived from the scanned source."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from eaglelint.engines.base import EngineSource, enum_member, stand_in
+from eaglelint.source.construct import bind_arguments, function_node
+from eaglelint.source.index import ClassInfo
+from eaglelint.source.lookup import MISSING, find_method, get_attribute
+from eaglelint.source.machine import Machine, Raised
+from eaglelint.source.slices import Site
+from eaglelint.source.tree import Binding
+from eaglelint.source.values import BoundMethod, ClassValue, Env, Frame, Function, Instance, Unknown
+
+__all__ = ["SGLang"]
+
+_SETTERS = {
+    "eagle3": ("set_eagle3_layers_to_capture",),
+    "peagle": ("set_eagle3_layers_to_capture",),
+    "dflash": ("set_dflash_layers_to_capture",),
+    "domino": ("set_dflash_layers_to_capture",),
+    "dspark": ("set_dspark_layers_to_capture", "set_dflash_layers_to_capture"),
+}
+_ALGORITHMS = {"eagle3": "EAGLE3", "peagle": "EAGLE3", "dflash": "DFLASH", "domino": "DFLASH", "dspark": "DSPARK"}
+
+
+class SGLang:
+    """The engine's entry points, by name: ModelRunner or its resolver, the models' setters, the logits processor."""
+
+    name = "sglang"
+
+    def find_package(self, path: Path) -> Path | None:
+        for candidate in (path, path / "sglang", path / "python" / "sglang"):
+            if (candidate / "srt" / "models").is_dir():
+                return candidate
+        return None
+
+    def target_class(self, source: EngineSource, name: str) -> Binding | None:
+        return source.tree.find_class(name, (source.package / "srt" / "models",))
+
+    def target_classes(self, source: EngineSource) -> list[Binding]:
+        directory = source.package / "srt" / "models"
+        machine = Machine(source.tree)
+        found = []
+        for path in source.tree.files(directory):
+            text = path.read_bytes()
+            entry = re.search(rb"^EntryClass\b[^=\n]*=\s*(\[[^\]]*\]|\w+)", text, re.M)
+            module = source.tree.module_at(path) if entry else None
+            if entry is None or module is None:
+                continue
+            for name in re.findall(r"\w+", entry.group(1).decode()):
+                info = module.index.classes.get(name)
+                if info and find_method(machine, ClassValue(module, info), "set_eagle3_layers_to_capture"):
+                    found.append(Binding(module, info))
+        return found
+
+    def prepare(self, machine: Machine, source: EngineSource, kind: str) -> None:
+        """Where the run meets the outside: the draft's config, the chosen algorithm, and the logits processor."""
+        machine.intercepts["get_spec()"] = lambda m, args, kwargs, site: stand_in(
+            m, "speculative arguments", speculative_draft_model_path="draft"
+        )
+
+    def build_model(self, machine: Machine, cls: Binding, target: Any) -> Instance:
+        assert isinstance(cls.item, ClassInfo)
+        return machine.new_instance(
+            Instance(
+                ClassValue(cls.module, cls.item),
+                (),
+                {"config": target, "quant_config": Unknown("the quantisation"), "prefix": ""},
+                name=cls.item.name,
+            )
+        )
+
+    def configure(self, machine: Machine, source: EngineSource, model: Instance, kind: str, draft: Any, ids: Any) -> bool:
+        captures, layer_ids = (True, ids) if draft is None else self._resolve(machine, source, kind, draft)
+        if captures is False:
+            return False
+        setter = next((m for m in (get_attribute(machine, model, name) for name in _SETTERS[kind]) if m is not MISSING), None)
+        if setter is None:
+            assert model.cls is not None
+            raise Raised("AttributeError", f"{model.cls.info.name} has no {_SETTERS[kind][0]}", None)
+        from eaglelint.source.calls import call_value
+
+        call_value(machine, setter, (layer_ids,), {}, None)
+        return True
+
+    def _resolve(self, machine: Machine, source: EngineSource, kind: str, draft: Any) -> tuple[Any, Any]:
+        """The ids that the runner takes from the draft's config, and whether it captures at all."""
+        from eaglelint.source.calls import call_value
+
+        directories = (source.package / "srt" / "model_executor", source.package / "srt" / "speculative")
+        algorithm = enum_member(machine, source, directories[1:], "SpeculativeAlgorithm", _ALGORITHMS[kind])
+        draft_model = stand_in(machine, "draft model config", hf_config=draft, num_nextn_predict_layers=None, is_hybrid_swa=False)
+        machine.intercepts["ModelConfig.from_server_args"] = lambda m, args, kwargs, site: draft_model
+        suffix = "eagle" if _ALGORITHMS[kind] == "EAGLE3" else "dflash"
+        attribute = "eagle_aux_hidden_state_layer_ids" if suffix == "eagle" else "dflash_target_layer_ids"
+        resolver = source.tree.find_function(f"_resolve_{suffix}_aux_hidden_state", directories[:1])
+        if resolver is not None:
+            holder = stand_in(machine, "auxiliary state config")
+            arguments = {
+                "config": holder,
+                "server_args": Unknown("the server's arguments"),
+                "model_config": stand_in(machine, "target model config", hf_text_config=stand_in(machine, "text config")),
+                "spec_algorithm": algorithm,
+                "is_draft_worker": False,
+            }
+            call_value(machine, Function(resolver.module, resolver.item), (), arguments, None)  # type: ignore[arg-type]
+            return holder.attrs.get(f"{suffix}_use_aux_hidden_state", True), holder.attrs.get(attribute)
+        runner = source.tree.find_class("ModelRunner", directories[:1])
+        if runner is None or not isinstance(runner.item, ClassInfo):
+            raise Raised("LookupError", "no ModelRunner in srt/model_executor", None)
+        instance = machine.new_instance(
+            Instance(
+                ClassValue(runner.module, runner.item),
+                attrs={"spec_algorithm": algorithm, "is_draft_worker": False},
+                name="ModelRunner",
+            )
+        )
+        captures = get_attribute(machine, instance, f"{suffix}_use_aux_hidden_state")
+        layer_ids = get_attribute(machine, instance, attribute)
+        if layer_ids is MISSING:
+            raise Raised("AttributeError", f"ModelRunner never sets {attribute}: this release has no such draft", None)
+        return captures, layer_ids
+
+    def forward(self, machine: Machine, source: EngineSource, model: Instance) -> Any:
+        """Run the model up to its logits processor and return what that is given as auxiliary states."""
+        from eaglelint.source.calls import call_value
+
+        given: dict[str, Any] = {}  # kept through the heap, so that it belongs to the path that is taken
+
+        def logits(m: Machine, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None) -> Any:
+            m.heap.set(given, "auxiliary states", _auxiliary(m, source, args, kwargs))
+            return stand_in(m, "logits")
+
+        machine.intercepts["LogitsProcessor.__call__"] = logits
+        method = get_attribute(machine, model, "forward")
+        if not isinstance(method, BoundMethod):
+            raise Raised("AttributeError", f"{model.name} has no forward", None)
+        batch = stand_in(machine, "forward_batch")
+        result = call_value(
+            machine,
+            method,
+            (),
+            {"input_ids": Unknown("input_ids"), "positions": Unknown("positions"), "forward_batch": batch},
+            None,
+        )
+        if given:
+            return given["auxiliary states"]
+        return result[1] if isinstance(result, tuple) and len(result) == 2 else result
+
+    def concatenate(self, machine: Machine, source: EngineSource, captured: Any) -> Any:
+        """The logits processor's storing of states for the draft, in the mode that keeps every token."""
+        from eaglelint.source.calls import call_value
+
+        layers = (source.package / "srt" / "layers",)
+        processor = source.tree.find_class("LogitsProcessor", layers)
+        full = enum_member(machine, source, (source.package / "srt" / "model_executor",), "CaptureHiddenMode", "FULL")
+        if processor is None or not isinstance(processor.item, ClassInfo) or full is None:
+            return captured
+        cls = ClassValue(processor.module, processor.item)
+        method = find_method(machine, cls, "_get_hidden_states_to_store")
+        if method is None:
+            return captured
+        metadata = stand_in(machine, "logits metadata", capture_hidden_mode=full)
+        instance = machine.new_instance(Instance(cls, name="LogitsProcessor"))
+        return call_value(
+            machine,
+            BoundMethod(method, instance),
+            (),
+            {
+                "hidden_states": Unknown("hidden_states"),
+                "hidden_states_before_norm": None,
+                "aux_hidden_states": captured,
+                "logits_metadata": metadata,
+            },
+            None,
+        )
+
+
+def _auxiliary(machine: Machine, source: EngineSource, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The argument ``aux_hidden_states`` of a call of the logits processor."""
+    if "aux_hidden_states" in kwargs:
+        return kwargs["aux_hidden_states"]
+    processor = source.tree.find_class("LogitsProcessor", (source.package / "srt" / "layers",))
+    if processor is None or not isinstance(processor.item, ClassInfo):
+        return None
+    method = find_method(machine, ClassValue(processor.module, processor.item), "forward")
+    if method is None:
+        return None
+    piece, node = function_node(method)
+    frame = Frame(piece, method.module, Env({}))
+    return bind_arguments(machine, node.params, (None, *args), kwargs, frame).get("aux_hidden_states")
+
+

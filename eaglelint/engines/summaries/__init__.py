@@ -1,0 +1,1 @@
+"""Data: see the files; source/stubs.py reads them."""

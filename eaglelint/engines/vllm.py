@@ -1,0 +1,202 @@
+"""vLLM: where its wiring begins. Read in 0.33.0; everything else is derived from the scanned source."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import libcst as cst
+
+from eaglelint.engines.base import EngineSource, stand_in
+from eaglelint.source.calls import call_value
+from eaglelint.source.expressions import evaluate
+from eaglelint.source.index import ClassInfo, FunctionInfo
+from eaglelint.source.lookup import MISSING, class_mro, get_attribute
+from eaglelint.source.machine import Machine, Raised
+from eaglelint.source.tree import Binding
+from eaglelint.source.values import BoundMethod, ClassValue, Env, Frame, Function, Instance, Unknown
+
+__all__ = ["VLLM"]
+
+_SETTER = "set_aux_hidden_state_layers"
+
+
+class VLLM:
+    """The engine's entry points, by name: the runner's configuration of the model, the models' mixins, the drafter's input.
+
+    ``runner`` is V2, the default of 0.33, or V1, which resolves the ids by a method of its own.
+    """
+
+    name = "vllm"
+
+    def __init__(self, runner: str = "V2") -> None:
+        self.runner = runner
+
+    def find_package(self, path: Path) -> Path | None:
+        for candidate in (path, path / "vllm"):
+            if (candidate / "model_executor" / "models").is_dir():
+                return candidate
+        return None
+
+    def target_class(self, source: EngineSource, name: str) -> Binding | None:
+        return source.tree.find_class(name, (source.package / "model_executor" / "models",))
+
+    def target_classes(self, source: EngineSource) -> list[Binding]:
+        machine = Machine(source.tree)
+        found = []
+        for path in source.tree.files(source.package / "model_executor" / "models"):
+            if b"SupportsEagle3" not in path.read_bytes():
+                continue
+            module = source.tree.module_at(path)
+            for info in module.index.classes.values() if module else ():
+                assert module is not None
+                mro = class_mro(machine, ClassValue(module, info))
+                names = [entry.info.name for entry in mro if isinstance(entry, ClassValue)]
+                if "SupportsEagle3" in names[1:] and "Module" not in info.name and not info.name.startswith("Supports"):
+                    found.append(Binding(module, info))
+        return found
+
+    def prepare(self, machine: Machine, source: EngineSource, kind: str) -> None:
+        """Nothing to set up: the config enters as an argument."""
+
+    def build_model(self, machine: Machine, cls: Binding, target: Any) -> Instance:
+        assert isinstance(cls.item, ClassInfo)
+        model_config = stand_in(machine, "model config", hf_config=target, hf_text_config=target)
+        config = stand_in(machine, "vllm config", model_config=model_config)
+        return machine.new_instance(
+            Instance(ClassValue(cls.module, cls.item), (), {"vllm_config": config, "prefix": ""}, name=cls.item.name)
+        )
+
+    def configure(self, machine: Machine, source: EngineSource, model: Instance, kind: str, draft: Any, ids: Any) -> bool:
+        if draft is not None:
+            spec = stand_in(
+                machine,
+                "speculative config",
+                method=kind,
+                draft_model_config=stand_in(machine, "draft model config", hf_config=draft),
+            )
+            worker = source.package / "v1" / "worker"
+            if self.runner == "V1":
+                self._configure_v1(machine, source, model, spec, worker)
+                return True
+            captures = source.tree.find_function("requires_aux_hidden_states", (worker / "gpu",))
+            if captures is not None and _call(machine, captures, spec_config=spec) is False:
+                return False
+            setter = source.tree.find_function("set_eagle3_aux_hidden_state_layers", (worker / "gpu",))
+            if setter is None:
+                self._configure_v1(machine, source, model, spec, worker)
+                return True
+            _call(machine, setter, model=model, spec_config=spec, use_pp=False)
+            return True
+        method = get_attribute(machine, model, _SETTER)
+        if method is MISSING:
+            raise Raised("AttributeError", f"{model.name} has no {_SETTER}", None)
+        if ids is None:
+            ids = call_value(machine, self._default(machine, model), (), {}, None)
+        call_value(machine, method, (tuple(ids) if isinstance(ids, list) else ids,), {}, None)
+        return True
+
+    def _default(self, machine: Machine, model: Instance) -> Any:
+        for name in ("get_eagle3_default_aux_hidden_state_layers", "get_eagle3_aux_hidden_state_layers"):
+            method = get_attribute(machine, model, name)
+            if isinstance(method, BoundMethod):
+                return method
+        raise Raised("AttributeError", f"{model.name} has no default list of layers", None)
+
+    def _configure_v1(self, machine: Machine, source: EngineSource, model: Instance, spec: Any, worker: Path) -> None:
+        """Runner V1: a method of the runner, which looks the ids up by itself."""
+        runner = source.tree.find_class("GPUModelRunner", (worker,))
+        runners = [runner] if runner is not None else []
+        file = worker / "gpu_model_runner.py"
+        module = source.tree.module_at(file) if file.is_file() else None
+        if module is not None and "GPUModelRunner" in module.index.classes:
+            runners.insert(0, Binding(module, module.index.classes["GPUModelRunner"]))
+        if not runners or not isinstance(runners[0].item, ClassInfo):
+            raise Raised("LookupError", "no GPUModelRunner in v1/worker", None)
+        instance = machine.new_instance(
+            Instance(
+                ClassValue(runners[0].module, runners[0].item),
+                attrs={"speculative_config": spec, "model": model, "use_aux_hidden_state_outputs": True},
+                name="GPUModelRunner",
+            )
+        )
+        method = get_attribute(machine, instance, "_setup_eagle3_aux_hidden_state_outputs")
+        machine.intercepts["GPUModelRunner.get_model"] = lambda m, args, kwargs, site: model
+        if method is MISSING:
+            ids = call_value(machine, get_attribute(machine, instance, "_get_eagle3_aux_layers_from_config"), (), {}, None)
+            self.configure(machine, source, model, "eagle3", None, list(ids) if ids else None)
+            return
+        call_value(machine, method, (), {}, None)
+
+    def forward(self, machine: Machine, source: EngineSource, model: Instance) -> Any:
+        method = get_attribute(machine, model, "forward")
+        if not isinstance(method, BoundMethod):
+            raise Raised("AttributeError", f"{model.name} has no forward", None)
+        arguments = {
+            "input_ids": Unknown("input_ids"),
+            "positions": Unknown("positions"),
+            "intermediate_tensors": None,
+            "inputs_embeds": None,
+        }
+        result = call_value(machine, method, (), arguments, None)
+        return result[1] if isinstance(result, tuple) and len(result) == 2 else None
+
+    def concatenate(self, machine: Machine, source: EngineSource, captured: Any) -> Any:
+        """The runner's ``torch.cat`` over the list that the model returned."""
+        worker = source.package / "v1" / "worker"
+        directories = (worker / "gpu" / "spec_decode",) if self.runner == "V2" and (worker / "gpu").is_dir() else (worker,)
+        for directory in directories:
+            for path in source.tree.files(directory):
+                if not re.search(rb"torch\.cat\(\s*(?:\[[^\]]+ in )?aux_hidden_states\b", path.read_bytes()):
+                    continue
+                found = _cat_call(source, path)
+                if found is not None:
+                    piece, call, module = found
+                    frame = Frame(piece, module, Env({"aux_hidden_states": captured}), "concatenation")
+                    return evaluate(machine, call, frame)
+        return captured
+
+
+def _cat_call(source: EngineSource, path: Path) -> Any:
+    module = source.tree.module_at(path)
+    if module is None:
+        return None
+    functions = [*module.index.functions.values(), *(m for c in module.index.classes.values() for m in c.methods.values())]
+    for info in functions:
+        text = module.text(info.line, info.end_line)
+        if "aux_hidden_states" not in text or "torch.cat(" not in text:
+            continue
+        piece = module.slice(info.line, info.end_line)
+        finder = _CatFinder()
+        piece.module.visit(finder)
+        if finder.found is not None:
+            return piece, finder.found, module
+    return None
+
+
+class _CatFinder(cst.CSTVisitor):
+    """The first ``torch.cat(...)`` over ``aux_hidden_states``."""
+
+    def __init__(self) -> None:
+        self.found: cst.Call | None = None
+
+    def visit_Call(self, node: cst.Call) -> None:
+        if self.found is None and isinstance(node.func, cst.Attribute) and node.func.attr.value == "cat" and node.args:
+            names = _Names()
+            node.args[0].visit(names)
+            if "aux_hidden_states" in names.found:
+                self.found = node
+
+
+class _Names(cst.CSTVisitor):
+    def __init__(self) -> None:
+        self.found: set[str] = set()
+
+    def visit_Name(self, node: cst.Name) -> None:
+        self.found.add(node.value)
+
+
+def _call(machine: Machine, found: Binding, **arguments: Any) -> Any:
+    assert isinstance(found.item, FunctionInfo)
+    return call_value(machine, Function(found.module, found.item), (), arguments, None)

@@ -1,0 +1,83 @@
+"""What eaglelint reports: findings and the places and edits they point at. Frozen, text only, picklable."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["Confidence", "Edit", "Finding", "Position", "Related", "Safety", "Severity", "Span"]
+
+Severity = Literal["error", "warning", "note"]
+Confidence = Literal["certain", "likely", "possible"]
+Safety = Literal["safe", "unsafe", "display"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Position:
+    """A place in a text file; line and column are 1-based, columns count characters."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of one file, from ``start`` up to (not including) ``end``."""
+
+    path: str
+    start: Position
+    end: Position | None = None
+
+    @classmethod
+    def at(cls, path: str, line: int, column: int = 1) -> Span:
+        return cls(path, Position(line, column))
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.start.line}:{self.start.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """A further place that a finding rests on; ``label`` says its part: trained, served, declared."""
+
+    label: str
+    message: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A replacement of ``span`` by ``text``; only ``safe`` edits keep the meaning intended by both ends."""
+
+    safety: Safety
+    span: Span
+    text: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong, with exactly one primary place."""
+
+    code: str
+    name: str
+    severity: Severity
+    confidence: Confidence
+    message: str
+    span: Span
+    annotation: str = ""
+    related: tuple[Related, ...] = ()
+    help: str | None = None
+    edits: tuple[Edit, ...] = ()
+    identity: tuple[str, ...] = ()
+
+    @property
+    def fingerprint(self) -> str:
+        """A name for this finding that survives moved lines.
+
+        Built from the code, the file and ``identity`` (what the rule says makes the finding itself:
+        key path, engine, slots), never from line numbers.
+        """
+        parts = (self.code, self.span.path, *(self.identity or (self.message,)))
+        return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:16]

@@ -1,0 +1,1 @@
+"""The project: its settings, the files in it that matter, and which draft meets which target."""

@@ -1,0 +1,149 @@
+"""Storing a value in a name, an attribute, an item, or several of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import libcst as cst
+
+from eaglelint.source.machine import Event, Machine, Raised
+from eaglelint.source.slices import Site
+from eaglelint.source.values import Branch, Dim, Frame, Instance, LayerOutput, Opaque, Tensor, TensorBuffer, TensorView, Unknown
+
+__all__ = ["assign", "delete", "set_attribute", "unpack"]
+
+
+def assign(machine: Machine, target: cst.BaseExpression, value: Any, frame: Frame) -> None:
+    """Bind a target of an assignment, a loop or a ``with`` to a value."""
+    from eaglelint.source.expressions import evaluate, evaluate_index
+
+    match target:
+        case cst.Name():
+            frame.env.variables[target.value] = value
+        case cst.Attribute():
+            receiver = evaluate(machine, target.value, frame)
+            set_attribute(machine, receiver, target.attr.value, value, Site(frame.slice, target), frame)
+        case cst.Tuple() | cst.List():
+            elements = target.elements
+            star = next((i for i, element in enumerate(elements) if isinstance(element, cst.StarredElement)), None)
+            values = unpack(value, len(elements), star, Site(frame.slice, target))
+            for element, item in zip(elements, values, strict=True):
+                assign(machine, element.value, item, frame)
+        case cst.Subscript():
+            receiver = evaluate(machine, target.value, frame)
+            key = evaluate_index(machine, target, frame)
+            _set_item(machine, receiver, key, value, Site(frame.slice, target))
+        case _:
+            pass
+
+
+def unpack(value: Any, count: int, star: int | None, site: Site) -> list[Any]:
+    """Split a value over ``count`` targets, of which the one at ``star`` takes the rest.
+
+    Raises:
+        Raised: The value is known to have another number of items.
+    """
+    if isinstance(value, Instance) and value.payload is not None:
+        value = value.payload
+    if isinstance(value, list | tuple):
+        items = list(value)
+        if star is not None and len(items) >= count - 1:
+            rest = len(items) - (count - 1)
+            return [*items[:star], items[star : star + rest], *items[star + rest :]]
+        if len(items) != count:
+            raise Raised("ValueError", f"{len(items)} values for {count} names", site)
+        return items
+    if isinstance(value, LayerOutput):
+        first = value.hidden if value.residual is not None else value.whole
+        rest = [value.residual] if value.residual is not None else []
+        return [first, *rest, *(Unknown("a further result of a layer") for _ in range(count - 1 - len(rest)))]
+    if isinstance(value, Tensor):
+        term = value.single()
+        if isinstance(term, Branch):
+            return [Tensor.of(Branch(term.layer, term.serial, f"{term.what}[{index}]")) for index in range(count)]
+        # Iterating a tensor, or a result that was not followed: each part is as unknown as the whole.
+        return [Tensor.of(Opaque("one of several results that could not be followed", site)) for _ in range(count)]
+    why = value.why if isinstance(value, Unknown) else "part of a value that is not known"
+    return [Unknown(why) for _ in range(count)]
+
+
+def set_attribute(machine: Machine, receiver: Any, name: str, value: Any, site: Site, frame: Frame | None) -> None:
+    """Set an attribute of an object; on tensors only the mark is kept, elsewhere nothing."""
+    if not isinstance(receiver, Instance):
+        return
+    if frame is not None and frame.initialising is receiver:
+        if name not in receiver.attrs:
+            machine.heap.set(receiver.lazy, name, value)
+        return
+    machine.heap.set(receiver.attrs, name, value)
+    if _is_ids(value):
+        machine.record(Event("set", name, value, site))
+
+
+def delete(machine: Machine, target: cst.BaseExpression, frame: Frame) -> None:
+    if isinstance(target, cst.Name):
+        frame.env.variables.pop(target.value, None)
+    elif isinstance(target, cst.Tuple):
+        for element in target.elements:
+            delete(machine, element.value, frame)
+
+
+def _is_ids(value: Any) -> bool:
+    return (
+        isinstance(value, list | tuple | set | frozenset)
+        and bool(value)
+        and all(isinstance(item, int) and not isinstance(item, bool) for item in value)
+    )
+
+
+def _set_item(machine: Machine, receiver: Any, key: Any, value: Any, site: Site) -> None:
+    if isinstance(receiver, Instance) and receiver.payload is not None:
+        receiver = receiver.payload
+    if isinstance(receiver, dict):
+        if _hashable(key):
+            machine.heap.set(receiver, key, value)
+    elif isinstance(receiver, list):
+        machine.heap.touch(receiver)
+        if isinstance(key, int):
+            if not -len(receiver) <= key < len(receiver):
+                raise Raised("IndexError", f"index {key} of a list of {len(receiver)}", site)
+            receiver[key] = value
+        elif isinstance(key, slice):
+            try:
+                receiver[key] = list(value)
+            except (TypeError, ValueError):
+                receiver[:] = [Unknown("a slice of it was assigned")] * len(receiver)
+        else:
+            receiver[:] = [Unknown("an item of it was assigned")] * len(receiver)
+    elif isinstance(receiver, TensorBuffer):
+        write_view(machine, view_of(receiver, key), value, site)
+
+
+def view_of(buffer: TensorBuffer, key: Any) -> TensorView:
+    """The stretch of a buffer that an index names: ``buffer[..., start : start + width]``."""
+    last = key[-1] if isinstance(key, tuple) and key else key
+    if isinstance(last, slice):
+        start = last.start
+        if start is None or start == 0:
+            return TensorView(buffer, 0)
+        if isinstance(start, Dim):
+            return TensorView(buffer, start.count)
+    elif isinstance(key, int):
+        return TensorView(buffer, key)
+    return TensorView(buffer, None)
+
+
+def write_view(machine: Machine, view: TensorView, value: Any, site: Site) -> None:
+    place: Any = view.place if view.place is not None else ("?", len(view.buffer.writes))
+    if isinstance(value, Tensor):
+        value = Tensor(value.terms, site, value.marks)
+    machine.heap.set(view.buffer.writes, place, value)
+    machine.record(Event("capture", "", value, site))
+
+
+def _hashable(key: Any) -> bool:
+    try:
+        hash(key)
+    except TypeError:
+        return False
+    return True

@@ -1,0 +1,373 @@
+"""Calls: which are followed, which are a branch of the stream, and which end the knowledge of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import libcst as cst
+
+from eaglelint.source.assumptions import assumed
+from eaglelint.source.builtins import call_builtin_method, call_external
+from eaglelint.source.construct import bind_arguments, function_node, run_initialiser, sets_attribute
+from eaglelint.source.lookup import MISSING, find_method, list_payload
+from eaglelint.source.machine import BudgetExceeded, Machine
+from eaglelint.source.operators import add_tensors, normed, whole
+from eaglelint.source.slices import Site
+from eaglelint.source.values import (
+    BoundMethod,
+    Branch,
+    BuiltinMethod,
+    ClassValue,
+    Closure,
+    Env,
+    External,
+    Frame,
+    Function,
+    Input,
+    Instance,
+    Opaque,
+    Partial,
+    SuperValue,
+    Tensor,
+    TensorBuffer,
+    Unknown,
+)
+
+__all__ = ["call_expression", "call_value", "carries_stream", "tensors_in"]
+
+_COLLECTIVE = re.compile(r"(?:.*_)?(?:all_?reduce|all_?gather|reduce_scatter|broadcast)(?:_.*)?")
+_NORM = re.compile(r"norm", re.IGNORECASE)
+_EMBEDDING = re.compile(r"Embedding$|^embed_tokens$")
+
+
+def call_expression(machine: Machine, node: cst.Call, frame: Frame) -> Any:
+    """Evaluate a call as written."""
+    from eaglelint.source.expressions import evaluate, iterate
+
+    site = Site(frame.slice, node)
+    if isinstance(node.func, cst.Name) and node.func.value == "super" and frame.owner is not None:
+        return SuperValue(frame.receiver, frame.owner)
+    callee = evaluate(machine, node.func, frame)
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    for arg in node.args:
+        value = evaluate(machine, arg.value, frame)
+        if arg.star == "*":
+            args += iterate(machine, value, site) or []
+        elif arg.star == "**":
+            if isinstance(value, dict):
+                kwargs.update({key: item for key, item in value.items() if isinstance(key, str)})
+        elif arg.keyword is not None:
+            kwargs[arg.keyword.value] = value
+        else:
+            args.append(value)
+    return call_value(machine, callee, tuple(args), kwargs, site, frame)
+
+
+def call_value(
+    machine: Machine,
+    callee: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    site: Site | None,
+    caller: Frame | None = None,
+) -> Any:
+    """Call a value.
+
+    Raises:
+        Raised: The called code raises.
+    """
+    machine.step(site)
+    name = _callee_name(callee, site)
+    intercept = machine.intercepts.get(_qualified_name(callee)) or machine.intercepts.get(name.rsplit(".", 1)[-1] + "()")
+    if intercept is not None:
+        return intercept(machine, args, kwargs, site)
+    simple = _simple_call(machine, callee, name.rsplit(".", 1)[-1], args, kwargs, site)
+    if simple is not MISSING:
+        return simple
+    match callee:
+        case Function():
+            return _call_function(machine, callee, None, args, kwargs, site, caller)
+        case BoundMethod():
+            return _call_function(machine, callee.function, callee.receiver, args, kwargs, site, caller)
+        case Closure():
+            return _call_closure(machine, callee, args, kwargs, site)
+        case Partial():
+            return call_value(machine, callee.function, (*callee.args, *args), {**callee.kwargs, **kwargs}, site, caller)
+        case ClassValue():
+            return construct(machine, callee, args, kwargs)
+        case Instance():
+            return _call_instance(machine, callee, args, kwargs, site, caller)
+        case BuiltinMethod():
+            return call_builtin_method(machine, callee.receiver, callee.name, args, kwargs, site)
+        case External():
+            return call_external(machine, callee.name, args, kwargs, site, caller)
+    return not_followed(machine, name, args, kwargs, site)
+
+
+def _simple_call(machine: Machine, callee: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None) -> Any:
+    """Calls whose meaning does not depend on their code: assumed facts, collectives on one device, norms, branches."""
+    if isinstance(callee, Function | BoundMethod | External | Unknown):
+        assumption = assumed(name, machine.assumptions)
+        if assumption is not None:
+            machine.used_assumptions.add(assumption.text)
+            return assumption.value
+    if _is_named(callee, _EMBEDDING, name):
+        return machine.branch(_callee_name(callee, site))
+    tensors = list(tensors_in((args, kwargs)))
+    if not tensors:
+        return MISSING
+    if isinstance(callee, Function | BoundMethod | External | Unknown) and _COLLECTIVE.fullmatch(name) and len(tensors) == 1:
+        machine.used_assumptions.add("one device")
+        return tensors[0]
+    if _is_named(callee, _NORM, name):
+        return _call_norm(machine, args, kwargs, site)
+    if isinstance(callee, Function | BoundMethod | Instance | Unknown) and not _must_follow(machine, callee, args, kwargs):
+        return machine.branch(_callee_name(callee, site))
+    return MISSING
+
+
+def _must_follow(machine: Machine, callee: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a call can touch the stream or a list of captures; if not, it computes a branch from normed input."""
+    if isinstance(callee, Instance) and callee.layer is not None:
+        return True
+    if isinstance(callee, Function | BoundMethod) and not machine.in_layer:
+        return True
+    if any(carries_stream(machine, tensor) for tensor in tensors_in((args, kwargs))):
+        return True
+    return any(_collects(value) for value in (*args, *kwargs.values())) or (
+        isinstance(callee, BoundMethod) and isinstance(callee.receiver, Instance) and bool(list(tensors_in(callee.receiver.attrs)))
+    ) or any(isinstance(value, Instance) and value.cls is None and any(tensors_in(value.attrs)) for value in (*args, *kwargs.values()))
+
+
+def _collects(value: Any) -> bool:
+    """Whether a value could collect captures: a list, or a bound method of one."""
+    if isinstance(value, list | TensorBuffer | BoundMethod | BuiltinMethod):
+        return not isinstance(value, BuiltinMethod) or isinstance(value.receiver, list)
+    return isinstance(value, Instance) and value.cls is not None and value.payload is not None
+
+
+def carries_stream(machine: Machine, tensor: Tensor) -> bool:
+    """Whether a tensor holds the residual stream or what an earlier layer gave, not yet normed."""
+    return any(
+        isinstance(term, Input | Opaque) or (isinstance(term, Branch) and term.layer != machine.layer) for term in tensor.terms
+    )
+
+
+def tensors_in(value: Any, depth: int = 0) -> Iterator[Tensor]:
+    """All tensors in a value, through lists, tuples and dicts."""
+    value = whole(value)
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, list | tuple) and depth < 4:
+        for item in value:
+            yield from tensors_in(item, depth + 1)
+    elif isinstance(value, dict) and depth < 4:
+        for item in value.values():
+            yield from tensors_in(item, depth + 1)
+
+
+def not_followed(machine: Machine, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None) -> Any:
+    """A call whose code is not among the sources."""
+    why = f"the call of {name} could not be followed"
+    for value in (*args, *kwargs.values()):
+        target = value.receiver if isinstance(value, BuiltinMethod | BoundMethod) else value
+        collector = target.payload if isinstance(target, Instance) else target
+        if isinstance(collector, list) and all(isinstance(item, Tensor) for item in collector) and machine.in_layer:
+            machine.heap.touch(collector)
+            collector.append(Tensor.of(Opaque(f"{name} may have added to it", site)))
+    if any(tensors_in((args, kwargs))):
+        if "output_hidden_states" in kwargs and kwargs["output_hidden_states"] not in (False, None):
+            return model_output(machine)
+        if any(carries_stream(machine, tensor) for tensor in tensors_in((args, kwargs))) and machine.layer >= 0:
+            return Tensor.of(Opaque(why, site))
+        return machine.branch(name)
+    if kwargs.get("output_hidden_states") not in (None, False):
+        return model_output(machine)
+    return Unknown(why)
+
+
+# --- functions -----------------------------------------------------------------------------------------------------
+
+
+def _call_function(
+    machine: Machine,
+    function: Function,
+    receiver: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    site: Site | None,
+    caller: Frame | None,
+) -> Any:
+    instance = receiver if isinstance(receiver, Instance) else None
+    if (
+        caller is not None
+        and caller.wanted
+        and instance is not None
+        and instance is caller.initialising
+        and (function.info.name == "__init__" or sets_attribute(function, caller.wanted))
+    ):
+        run_initialiser(machine, instance, function, args, kwargs, caller.wanted)
+        return None
+    if receiver is not None:
+        args = (receiver, *args)
+    stub = machine.stubs.get((function.module.name, _qualname(function)))
+    try:
+        piece, node = function_node(function) if stub is None else (stub.slice, stub.node)
+    except SyntaxError:
+        return not_followed(machine, function.info.name, args, kwargs, site)
+    if stub is not None:
+        machine.used_stubs.add(stub.name)
+    if node.asynchronous is not None:
+        return not_followed(machine, function.info.name, args, kwargs, site)
+    frame = Frame(
+        piece,
+        function.module,
+        Env({}),
+        f"{function.module.name}.{_qualname(function)}",
+        function.owner,
+        receiver if receiver is not None else (args[0] if args else None),
+        stub=stub is not None,
+    )
+    return _run(machine, node, frame, args, kwargs, site)
+
+
+def _call_closure(machine: Machine, closure: Closure, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None) -> Any:
+    outer: Frame = closure.frame
+    frame = Frame(
+        outer.slice, outer.module, Env({}, outer.env), f"{outer.function}.inner", outer.owner, outer.receiver, stub=outer.stub
+    )
+    return _run(machine, closure.node, frame, args, kwargs, site)
+
+
+def _run(
+    machine: Machine, node: cst.FunctionDef | cst.Lambda, frame: Frame, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None
+) -> Any:
+    from eaglelint.source.expressions import evaluate
+    from eaglelint.source.statements import run_function_body
+
+    if machine.depth >= machine.budget.depth:
+        raise BudgetExceeded(f"calls nested more than {machine.budget.depth} deep", site)
+
+    def once() -> Any:
+        outer = frame.env.outer
+        frame.env = Env({}, outer)
+        frame.env.variables = bind_arguments(machine, node.params, args, kwargs, frame)
+        if isinstance(node, cst.Lambda):
+            return evaluate(machine, node.body, frame)
+        return run_function_body(machine, node, frame)
+
+    key = _memo_key(machine, node, args, kwargs)
+    outcomes = machine.memo.get(key) if key is not None else None
+    if outcomes is None:
+        machine.depth += 1
+        try:
+            outcomes = machine.explore(once, site)
+        finally:
+            machine.depth -= 1
+        if key is not None and not any(outcome.net for outcome in outcomes) and not frame.env.outer:
+            machine.memo[key] = outcomes
+    return machine.take(outcomes, (frame.function, f"outcome at {id(site.node) if site else 0}"), site).value
+
+
+def _memo_key(machine: Machine, node: cst.CSTNode, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A key for calls whose arguments are plain values: they give the same again, unless they change something."""
+    if machine.depth == 0 or not all(_memoizable(value) for value in (*args, *kwargs.values())):
+        return None
+    return ("call", id(node), args, tuple(kwargs.items()), machine.facts())
+
+
+def _memoizable(value: Any) -> bool:
+    return isinstance(value, str | int | float | None | ClassValue) or (
+        isinstance(value, Instance) and value.closed and value.cls is not None
+    )
+
+
+def _qualname(function: Function) -> str:
+    return f"{function.owner.info.name}.{function.info.name}" if function.owner else function.info.name
+
+
+def _qualified_name(callee: Any) -> str:
+    match callee:
+        case Function():
+            return _qualname(callee)
+        case BoundMethod():
+            return _qualname(callee.function)
+        case ClassValue():
+            return callee.info.name
+        case Instance() if callee.cls is not None:
+            return f"{callee.cls.info.name}.__call__"
+        case External():
+            return callee.name
+    return ""
+
+
+def _callee_name(callee: Any, site: Site | None) -> str:
+    """The callee as it is written, which names a branch the same way on every path."""
+    if site is not None and isinstance(site.node, cst.Call):
+        return site.slice.code(site.node.func)
+    return _qualified_name(callee) or "a function"
+
+
+# --- objects -------------------------------------------------------------------------------------------------------
+
+
+def construct(machine: Machine, cls: ClassValue, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Instance:
+    """An object of a class of the sources; its ``__init__`` runs when its attributes are asked for."""
+    payload: list[Any] | None = None
+    if list_payload(machine, cls):
+        payload = list(args[0]) if args and isinstance(args[0], list | tuple) else []
+    instance = Instance(cls, args, kwargs, payload=payload, name=cls.info.name)
+    return machine.new_instance(instance)
+
+
+def _call_instance(
+    machine: Machine, instance: Instance, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None, caller: Frame | None
+) -> Any:
+    from eaglelint.source.layers import call_layer
+
+    if instance.layer is not None and not machine.in_layer:
+        return call_layer(machine, instance, args, kwargs, site)
+    if instance.cls is None:
+        return not_followed(machine, _callee_name(instance, site), args, kwargs, site)
+    method = find_method(machine, instance.cls, "forward") or find_method(machine, instance.cls, "__call__")
+    if method is None:
+        return not_followed(machine, _callee_name(instance, site), args, kwargs, site)
+    return _call_function(machine, method, instance, args, kwargs, site, None)
+
+
+def _is_named(callee: Any, pattern: re.Pattern[str], name: str) -> bool:
+    """Whether a module is of a kind by the name of its class, or by the attribute where the class is not known."""
+    target = callee.receiver if isinstance(callee, BoundMethod) and callee.function.info.name.startswith("forward") else callee
+    if isinstance(target, Instance):
+        return bool(pattern.search(target.cls.info.name if target.cls is not None else target.name)) and target.layer is None
+    return isinstance(callee, Unknown) and bool(pattern.search(name))
+
+
+def _call_norm(machine: Machine, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None) -> Any:
+    """One tensor: its norm. A tensor and the residual: the norm of their sum, and the sum, which is the new residual."""
+    values = [whole(value) for value in (*args, *kwargs.values())]
+    tensors = [value for value in values if isinstance(value, Tensor)]
+    if len(tensors) == 1:
+        second = kwargs.get("residual", args[1] if len(args) > 1 else None)
+        if isinstance(second, Unknown):
+            return Tensor.of(Opaque("the residual of a norm is not known", site))
+        return normed(machine, tensors[0])
+    total = tensors[0]
+    for tensor in tensors[1:]:
+        total = add_tensors(machine, total, tensor, site) if site is not None else Tensor.of(Opaque("a sum"))
+    return (normed(machine, total), total)
+
+
+def model_output(machine: Machine) -> Any:
+    """What a Hugging Face model returns with ``output_hidden_states``: N+1 states, the last of them normed."""
+    from eaglelint.source.layers import stream_states
+
+    if not machine.num_layers:
+        return Unknown("the number of layers is not known")
+    states = stream_states(machine)
+    last = normed(machine, states[-1])
+    return Instance(None, name="model output", attrs={"hidden_states": (*states[:-1], last), "last_hidden_state": last})
+

@@ -1,0 +1,175 @@
+"""Objects: binding a call's arguments, and the attributes that ``__init__`` would have set."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import libcst as cst
+
+from eaglelint.source.lookup import MISSING, class_mro, find_method
+from eaglelint.source.machine import Machine
+from eaglelint.source.prune import assigns_attribute, prune
+from eaglelint.source.slices import Slice
+from eaglelint.source.values import ClassValue, Env, Frame, Function, Instance, Unknown
+
+__all__ = ["bind_arguments", "function_node", "initial_attribute", "run_initialiser", "sets_attribute"]
+
+
+def function_node(function: Function) -> tuple[Slice, cst.FunctionDef]:
+    """A function's own slice and its definition in it."""
+    piece = function.module.slice(function.info.line, function.info.end_line)
+    node = next(statement for statement in piece.body if isinstance(statement, cst.FunctionDef))
+    return piece, node
+
+
+def bind_arguments(
+    machine: Machine, parameters: cst.Parameters, args: tuple[Any, ...], kwargs: dict[str, Any], frame: Frame
+) -> dict[str, Any]:
+    """The parameters' values; what a caller leaves out without a default is unknown."""
+    from eaglelint.source.expressions import evaluate
+
+    variables: dict[str, Any] = {}
+    left = dict(kwargs)
+    positional = [*parameters.posonly_params, *parameters.params]
+    for index, parameter in enumerate(positional):
+        name = parameter.name.value
+        if index < len(args):
+            variables[name] = args[index]
+        elif name in left:
+            variables[name] = left.pop(name)
+        elif parameter.default is not None:
+            variables[name] = evaluate(machine, parameter.default, frame)
+        else:
+            variables[name] = Unknown(f"the argument {name}")
+    if isinstance(parameters.star_arg, cst.Param):
+        variables[parameters.star_arg.name.value] = tuple(args[len(positional) :])
+    for parameter in parameters.kwonly_params:
+        name = parameter.name.value
+        if name in left:
+            variables[name] = left.pop(name)
+        elif parameter.default is not None:
+            variables[name] = evaluate(machine, parameter.default, frame)
+        else:
+            variables[name] = Unknown(f"the argument {name}")
+    if parameters.star_kwarg is not None:
+        variables[parameters.star_kwarg.name.value] = machine.heap.born(left)
+    return variables
+
+
+def initial_attribute(machine: Machine, instance: Instance, name: str) -> Any:
+    """The attribute as ``__init__`` of the object's class, or of a base, leaves it; MISSING where none sets it."""
+    if instance.cls is None or name in instance.pending or (name.startswith("__") and name.endswith("__")):
+        return MISSING
+    initialiser = find_method(machine, instance.cls, "__init__")
+    if initialiser is None:
+        return _field(machine, instance, name)
+    if not _may_set(machine, instance.cls, initialiser, name):
+        return MISSING
+    instance.pending.add(name)
+    try:
+        outcomes = machine.explore(
+            lambda: run_initialiser(machine, instance, initialiser, instance.args, instance.kwargs, name), None
+        )
+        key = (f"{instance.cls.info.name}.{name}", "attribute")
+        found = machine.take(outcomes, key, None).value
+    finally:
+        instance.pending.discard(name)
+    if found is not MISSING:
+        machine.heap.set(instance.lazy, name, found)
+    return found
+
+
+def run_initialiser(
+    machine: Machine,
+    instance: Instance,
+    function: Function,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    name: str,
+) -> Any:
+    """Run the part of ``__init__``, or of a method that it calls, that leads to one attribute."""
+    from eaglelint.source.statements import run_block
+
+    assert instance.cls is not None
+    piece, node = function_node(function)
+    parameters = node.params
+    first = [*parameters.posonly_params, *parameters.params][:1]
+    receiver = first[0].name.value if first else "self"
+    cls = instance.cls
+
+    def sets_it(call: cst.Call) -> bool:
+        if not isinstance(call.func, cst.Attribute):
+            return False
+        target, method = call.func.value, call.func.attr.value
+        if method == "__init__":
+            base = find_method(machine, cls, "__init__", after=function.owner) if function.owner else None
+            return base is not None and _may_set(machine, cls, base, name)
+        if isinstance(target, cst.Name) and target.value == receiver:
+            called = find_method(machine, cls, method)
+            return called is not None and called.info is not function.info and assigns_attribute(_text(called), name)
+        return False
+
+    cache = ("pruned", function.module.name, function.info.line, cls.info.name, name)
+    body = machine.memo.get(cache)
+    if body is None:
+        block = node.body
+        assert isinstance(block, cst.IndentedBlock | cst.SimpleStatementSuite)
+        statements = block.body if isinstance(block, cst.IndentedBlock) else [cst.SimpleStatementLine(block.body)]
+        effects = machine.memo.setdefault(("effects", function.module.name, function.info.line), {})
+        body = machine.memo[cache] = prune(statements, receiver, name, sets_it, effects)
+    if not body:
+        return MISSING
+    frame = Frame(
+        piece,
+        function.module,
+        Env({}),
+        f"{function.owner.info.name if function.owner else ''}.{function.info.name}",
+        function.owner,
+        instance,
+        initialising=instance,
+        wanted=name,
+    )
+    frame.env.variables = bind_arguments(machine, parameters, (instance, *args), kwargs, frame)
+    run_block(machine, body, frame)
+    return instance.lazy.get(name, instance.attrs.get(name, MISSING))
+
+
+def sets_attribute(function: Function, name: str) -> bool:
+    """Whether the text of a method assigns the attribute."""
+    return assigns_attribute(_text(function), name)
+
+
+def _may_set(machine: Machine, cls: ClassValue, initialiser: Function, name: str) -> bool:
+    """A quick test on the text of ``__init__``, of the methods it calls and of the next ``__init__`` behind it."""
+    cache = ("may set", cls.module.name, cls.info.name, initialiser.module.name, initialiser.info.line, name)
+    if cache not in machine.memo:
+        text = _text(initialiser)
+        found = assigns_attribute(text, name) or f'"{name}"' in text
+        if not found:
+            for method in set(re.findall(r"\bself\.(\w+)\(", text)):
+                called = find_method(machine, cls, method)
+                found = found or (called is not None and called.info is not initialiser.info and assigns_attribute(_text(called), name))
+        if not found and "__init__(" in text and initialiser.owner is not None:
+            base = find_method(machine, cls, "__init__", after=initialiser.owner)
+            found = base is not None and _may_set(machine, cls, base, name)
+        machine.memo[cache] = found
+    return bool(machine.memo[cache])
+
+
+def _text(function: Function) -> str:
+    return function.module.text(function.info.line, function.info.end_line)
+
+
+def _field(machine: Machine, instance: Instance, name: str) -> Any:
+    """A field of a class without ``__init__``: a dataclass, a struct, a named tuple."""
+    if name in instance.kwargs:
+        return instance.kwargs[name]
+    if not instance.args or instance.cls is None:
+        return MISSING
+    names: list[str] = []
+    for entry in reversed(class_mro(machine, instance.cls)):
+        if isinstance(entry, ClassValue):
+            text = entry.module.text(entry.info.line, entry.info.end_line)
+            names += re.findall(r"^ {4}(\w+)\s*:\s*[^\n]+$", text, re.M)
+    return instance.args[names.index(name)] if name in names[: len(instance.args)] else MISSING

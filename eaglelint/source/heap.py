@@ -1,0 +1,99 @@
+"""Undoable mutation, so that both sides of an unknown condition can be tried and compared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["CacheDict", "CacheList", "Heap", "Redo"]
+
+_MISSING = object()
+
+Redo = list[tuple[Any, Any, Any]]
+
+
+class CacheDict(dict[Any, Any]):
+    """What can be computed again: attributes read from __init__, counters of names."""
+
+
+class CacheList(list[Any]):
+    """A list of notes about a run, which is not part of its outcome."""
+
+
+class Heap:
+    """A log of changes to dicts, lists and sets. Whatever the interpreter mutates, it mutates through here."""
+
+    def __init__(self) -> None:
+        self._log: list[tuple[Any, Any, Any]] = []
+        self._born: dict[int, tuple[int, Any]] = {}
+
+    def mark(self) -> int:
+        return len(self._log)
+
+    def born(self, container: Any) -> Any:
+        """Note that a container is new: changes to it do not outlive a rolled-back call."""
+        self._born[id(container)] = (len(self._log), container)
+        return container
+
+    def cache(self) -> dict[Any, Any]:
+        """A dict whose changes are undone like all others, but make no difference between two outcomes."""
+        return CacheDict()
+
+    def set(self, container: dict[Any, Any], key: Any, value: Any) -> None:
+        self._log.append((container, key, container.get(key, _MISSING)))
+        container[key] = value
+
+    def delete(self, container: dict[Any, Any], key: Any) -> None:
+        self._log.append((container, key, container.get(key, _MISSING)))
+        container.pop(key, None)
+
+    def touch(self, container: list[Any] | set[Any]) -> None:
+        """Call before changing a list or set in place."""
+        self._log.append((container, _MISSING, list(container)))
+
+    def rollback(self, mark: int) -> Redo:
+        """Undo everything since ``mark``; returns what ``replay`` needs to do it again."""
+        redo: Redo = []
+        while len(self._log) > mark:
+            container, key, old = self._log.pop()
+            if key is _MISSING:
+                redo.append((container, key, list(container)))
+                _refill(container, old)
+            else:
+                redo.append((container, key, container.get(key, _MISSING)))
+                if old is _MISSING:
+                    container.pop(key, None)
+                else:
+                    container[key] = old
+        redo.reverse()
+        return redo
+
+    def replay(self, redo: Redo) -> None:
+        for container, key, new in redo:
+            if key is _MISSING:
+                self.touch(container)
+                _refill(container, new)
+            elif new is _MISSING:
+                self.delete(container, key)
+            else:
+                self.set(container, key, new)
+
+    def net(self, redo: Redo, mark: int) -> dict[tuple[int, Any], Any]:
+        """The final value of every place that existed at ``mark`` and was changed since."""
+        final: dict[tuple[int, Any], Any] = {}
+        for container, key, new in redo:
+            if isinstance(container, CacheDict | CacheList):
+                continue
+            birth = self._born.get(id(container))
+            if birth is not None and birth[1] is container and birth[0] >= mark:
+                continue
+            place = (id(container), "" if key is _MISSING else key)
+            final[place] = None if new is _MISSING else new
+        return final
+
+
+def _refill(container: Any, items: list[Any]) -> None:
+    if isinstance(container, list):
+        container[:] = items
+    else:
+        container.clear()
+        container.update(items)

@@ -1,0 +1,84 @@
+"""Which boundary a tensor is: compared with what each decoder layer was handed."""
+
+from __future__ import annotations
+
+from eaglelint.source.machine import Machine
+from eaglelint.source.values import Branch, Cat, Input, Norm, Opaque, Tensor, Term
+from eaglelint.wiring import Slot
+
+__all__ = ["Stream"]
+
+UNKNOWN = Slot("unknown")
+
+
+class Stream:
+    """h[0] .. h[N] as a run saw them pass from layer to layer.
+
+    h[k] is the sum of the tensors that layer k was handed and that end up in the final norm; h[N] is what the final
+    norm was given. A layer's further results (routing indices, say) travel along but are no part of the stream.
+    """
+
+    def __init__(self, machine: Machine, num_layers: int) -> None:
+        self.num_layers = num_layers
+        self._whole: dict[frozenset[Term], int] = {}
+        self._parts: dict[frozenset[Term], int] = {}
+        self._branches: dict[frozenset[Term], int] = {}
+        last = machine.passes.get(num_layers - 1)
+        finals = [tensor for layer, tensor in machine.final if layer == num_layers - 1]
+        final = finals[0] if finals else None
+        beside = self._beside(last.output if last else (), final)
+        for index in range(num_layers):
+            if index in machine.passes:
+                before = machine.passes.get(index - 1)
+                ignored = {before.output[j].terms for j in beside if before and j < len(before.output)}
+                self._add(index, [t for t in machine.passes[index].entry if t.terms not in ignored])
+        if final is not None:
+            self._whole.setdefault(final.terms, num_layers)
+        if last is not None:
+            self._add(num_layers, [t for j, t in enumerate(last.output) if j not in beside])
+
+    @staticmethod
+    def _beside(output: tuple[Tensor, ...], final: Tensor | None) -> set[int]:
+        if final is None:
+            return set()
+        return {j for j, tensor in enumerate(output) if not tensor.terms <= final.terms}
+
+    def _add(self, boundary: int, parts: list[Tensor]) -> None:
+        total: set[Term] = set()
+        for part in parts:
+            if total & part.terms:
+                return  # handed over twice: which of the two is the stream is not known
+            total |= part.terms
+        if total:
+            self._whole.setdefault(frozenset(total), boundary)
+        if len(parts) > 1:
+            for part in parts:
+                recent = all(isinstance(term, Branch) and term.layer == boundary - 1 for term in part.terms)
+                (self._branches if recent else self._parts).setdefault(part.terms, boundary)
+
+    def slot(self, tensor: Tensor) -> tuple[Slot, str | None]:
+        """The slot that a captured tensor fills, or the unknown slot with the reason."""
+        if tensor.terms in self._whole:
+            return Slot("stream", self._whole[tensor.terms]), None
+        if tensor.terms in self._branches:
+            return Slot("partial", self._branches[tensor.terms]), None
+        term = tensor.single()
+        match term:
+            case Norm():
+                inner, reason = self.slot(term.of)
+                return (Slot("norm", inner.boundary), None) if inner.form == "stream" else (UNKNOWN, reason)
+            case Opaque():
+                return UNKNOWN, term.why + (f" ({term.site})" if term.site is not None else "")
+            case Cat():
+                return UNKNOWN, "a concatenation inside a slot"
+        opaque = next((term for term in tensor.terms if isinstance(term, Opaque)), None)
+        if opaque is not None:
+            return self.slot(Tensor.of(opaque))
+        if tensor.terms in self._parts:
+            return UNKNOWN, f"the residual alone, one branch short of h[{self._parts[tensor.terms]}]"
+        layers = sorted({term.layer for term in tensor.terms if isinstance(term, Branch) and term.layer >= 0})
+        if layers and any(isinstance(term, Input) or (isinstance(term, Branch) and term.layer < layers[-1]) for term in tensor.terms):
+            return UNKNOWN, f"a state inside layer {layers[-1]}, between two of its branches"
+        if layers:
+            return Slot("partial", layers[-1] + 1), None
+        return UNKNOWN, "a state that no layer was handed"

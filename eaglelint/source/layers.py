@@ -1,0 +1,273 @@
+"""Decoder layers: what one does to the stream is computed once for a class and used again for every k.
+
+The layer runs on placeholders for its inputs. What it returns, written in those placeholders, holds for every layer of
+the class as long as it does not depend on the layer's own index, and as long as it leaves nothing else behind; a layer
+that captures leaves something behind, and so it is run as it stands.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eaglelint.source.machine import LayerPass, Machine
+from eaglelint.source.operators import add_tensors, whole
+from eaglelint.source.same import same
+from eaglelint.source.slices import Site
+from eaglelint.source.values import (
+    Branch,
+    Cat,
+    Input,
+    Instance,
+    LayerOutput,
+    Norm,
+    Opaque,
+    Tensor,
+    Term,
+    Unknown,
+)
+
+__all__ = ["adopt_layers", "call_layer", "stream_states"]
+
+_ANY_LAYER = -100
+
+
+def adopt_layers(items: list[Any]) -> None:
+    """Number the objects of a module list."""
+    for index, item in enumerate(items):
+        if isinstance(item, Instance) and item.layer is None:
+            item.layer = index
+            item.siblings = items
+
+
+def stream_states(machine: Machine) -> tuple[Tensor, ...]:
+    """h[0] .. h[N] of a model without source: each layer adds one branch."""
+    terms: set[Term] = {Input("embedding")}
+    states: tuple[Tensor, ...] = (Tensor(frozenset(terms)),)
+    for index in range(machine.num_layers or 0):
+        terms.add(Branch(index, 0, "layer"))
+        states = (*states, Tensor(frozenset(terms)))
+        machine.heap.set(machine.passes, index, LayerPass(states[-2:-1], states[-1:]))
+    return states
+
+
+def call_layer(machine: Machine, layer: Instance, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None) -> Any:
+    """Pass the stream through one decoder layer."""
+    from eaglelint.source.calls import tensors_in
+
+    assert layer.layer is not None
+    machine.layer = layer.layer
+    cells = _cells(args, kwargs)
+    handed = (whole(value) for value in (*args, *kwargs.values()))
+    entry = (*(value for value in handed if isinstance(value, Tensor)), *(box[key] for box, key in cells))
+    if layer.cls is None:
+        result = _layer_without_source(machine, layer.layer, args, kwargs, site)
+    else:
+        result = _summarised(machine, layer, args, kwargs, cells, site)
+        if result is None:
+            result = _run_layer(machine, layer, args, kwargs, site)
+    machine.heap.set(machine.passes, layer.layer, LayerPass(entry, tuple(tensors_in(result))))
+    return result
+
+
+def _run_layer(machine: Machine, layer: Instance, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None) -> Any:
+    from eaglelint.source.calls import call_value, not_followed
+    from eaglelint.source.lookup import find_method
+    from eaglelint.source.values import BoundMethod
+
+    assert layer.cls is not None
+    method = find_method(machine, layer.cls, "forward") or find_method(machine, layer.cls, "__call__")
+    if method is None:
+        return not_followed(machine, layer.cls.info.name, args, kwargs, site)
+    machine.in_layer = True
+    try:
+        return call_value(machine, BoundMethod(method, layer), args, kwargs, site)
+    finally:
+        machine.in_layer = False
+
+
+def _layer_without_source(
+    machine: Machine, index: int, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None
+) -> LayerOutput:
+    """A pair goes in and comes out where the call hands over a residual; else the layer adds to its only state."""
+    import libcst as cst
+
+    tensors = [value for value in (whole(value) for value in (*args, *kwargs.values())) if isinstance(value, Tensor)]
+    if not tensors:
+        tensors = [Tensor.of(Input("embedding"))]
+    total = tensors[0]
+    for tensor in tensors[1:2]:
+        total = add_tensors(machine, total, tensor, site) if site else tensor
+    hands_residual = len(tensors) > 1 or (
+        site is not None
+        and isinstance(site.node, cst.Call)
+        and any("residual" in site.slice.code(argument.value) for argument in site.node.args)
+    )
+    hidden = Tensor.of(Branch(index, 0, "mlp"))
+    residual = Tensor(total.terms | {Branch(index, 0, "attention")})
+    return LayerOutput(hidden, residual if hands_residual else None, Tensor(residual.terms | hidden.terms))
+
+
+# --- one summary for a class ---------------------------------------------------------------------------------------
+
+
+def _cells(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[dict[str, Any], str]]:
+    """Where stand-ins among the arguments (a batch) hold a tensor: a stream that is not handed over by itself."""
+    cells = []
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, Instance) and value.cls is None:
+            cells += [(value.attrs, key) for key, item in value.attrs.items() if isinstance(item, Tensor)]
+    return cells
+
+
+def _summarised(
+    machine: Machine,
+    layer: Instance,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    cells: list[tuple[dict[str, Any], str]],
+    site: Site | None,
+) -> Any:
+    """The layer's result by the summary of its class; None where there is none that holds."""
+    if layer.attrs or layer.siblings is None:
+        return None
+    assert layer.cls is not None
+    actual: list[Tensor] = []
+
+    def placeholder(value: Any) -> Any:
+        value = whole(value)
+        if isinstance(value, Tensor):
+            actual.append(value)
+            return machine.placeholder(len(actual) - 1)
+        return value
+
+    shaped_args = tuple(placeholder(value) for value in args)
+    shaped_kwargs = {name: placeholder(value) for name, value in kwargs.items()}
+    cell_placeholders = [placeholder(box[key]) for box, key in cells]
+    shape = (
+        layer.cls.module.name,
+        layer.cls.info.name,
+        id(layer.siblings),
+        tuple(_shape(value) for value in shaped_args),
+        tuple((name, _shape(value)) for name, value in shaped_kwargs.items()),
+        tuple((id(box), key) for box, key in cells),
+        machine.facts(),
+    )
+    cache = machine.memo.setdefault("layer summaries", {})
+    if shape not in cache:
+        cache[shape] = _summarise(machine, layer, shaped_args, shaped_kwargs, cells, cell_placeholders, site)
+    summary = cache[shape]
+    if summary is None:
+        return None
+    value, changes = summary
+    substitution = {Input(f"argument {index}"): tensor for index, tensor in enumerate(actual)}
+    for box, key, changed in changes:
+        machine.heap.set(box, key, _substitute(changed, substitution, layer.layer or 0))
+    return _substitute(value, substitution, layer.layer or 0)
+
+
+def _summarise(
+    machine: Machine,
+    layer: Instance,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    cells: list[tuple[dict[str, Any], str]],
+    placeholders: list[Any],
+    site: Site | None,
+) -> tuple[Any, list[tuple[Any, Any, Any]]] | None:
+    twin = _twin(machine, layer)
+    index, machine.layer = machine.layer, _ANY_LAYER
+    mark = machine.heap.mark()
+    events, faults = len(machine.events), len(machine.faults)
+    for (box, key), tensor in zip(cells, placeholders, strict=True):
+        machine.heap.set(box, key, tensor)
+    inner = machine.heap.mark()
+    try:
+        outcomes = machine.explore(lambda: _run_layer(machine, twin, args, kwargs, site), site)
+        left_something = len(machine.events) > events or len(machine.faults) > faults
+        redo = machine.heap.rollback(inner)
+        changes = _changes(machine, machine.heap.net(redo, inner), args, kwargs)
+    finally:
+        machine.layer = index
+        machine.heap.rollback(mark)
+    if len(outcomes) != 1 or outcomes[0].raised is not None or left_something or changes is None:
+        return None
+    return outcomes[0].value, changes
+
+
+def _changes(
+    machine: Machine, net: dict[tuple[int, Any], Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> list[tuple[Any, Any, Any]] | None:
+    """What the layer left in the stand-ins it was handed; None where it left the stream, or a list, anywhere else."""
+    stand_ins = [value.attrs for value in (*args, *kwargs.values()) if isinstance(value, Instance) and value.cls is None]
+    changes = []
+    for place, value in net.items():
+        box = next((attrs for attrs in stand_ins if id(attrs) == place[0]), None)
+        if box is not None and isinstance(value, Tensor | None | Unknown):
+            changes.append((box, place[1], value))
+        elif isinstance(place[1], int) or place[1] == "" or _holds_stream(machine, value):
+            return None
+    return changes
+
+
+def _holds_stream(machine: Machine, value: Any) -> bool:
+    from eaglelint.source.calls import carries_stream, tensors_in
+
+    inner = (value, value.args, value.kwargs, value.attrs) if isinstance(value, Instance) else value
+    return any(carries_stream(machine, tensor) for tensor in tensors_in(inner))
+
+
+def _twin(machine: Machine, layer: Instance) -> Instance:
+    """A layer that stands for all of its class in the list: what differs between them is unknown in it."""
+    assert layer.siblings is not None
+    cache = machine.memo.setdefault("twins", {})
+    key = (id(layer.siblings), layer.cls)
+    if key not in cache:
+        peers = [item for item in layer.siblings if isinstance(item, Instance) and item.cls == layer.cls]
+        varying = Unknown("it differs from layer to layer")
+        args = tuple(
+            value if all(len(p.args) > i and same(p.args[i], value) for p in peers) else varying for i, value in enumerate(layer.args)
+        )
+        kwargs = {
+            name: value if all(name in p.kwargs and same(p.kwargs[name], value) for p in peers) else varying
+            for name, value in layer.kwargs.items()
+        }
+        cache[key] = Instance(layer.cls, args, kwargs, name=layer.name)
+    return cache[key]  # type: ignore[no-any-return]
+
+
+def _shape(value: Any) -> Any:
+    if isinstance(value, Tensor | None | bool | int | str | float | Unknown):
+        return value if not isinstance(value, Unknown) else "unknown"
+    if isinstance(value, tuple):
+        return tuple(_shape(item) for item in value)
+    return (type(value).__name__, id(value))
+
+
+def _substitute(value: Any, inputs: dict[Term, Tensor], layer: int) -> Any:
+    if isinstance(value, Tensor):
+        return _substitute_tensor(value, inputs, layer)
+    if isinstance(value, tuple):
+        return tuple(_substitute(item, inputs, layer) for item in value)
+    if isinstance(value, list):
+        return [_substitute(item, inputs, layer) for item in value]
+    return value
+
+
+def _substitute_tensor(tensor: Tensor, inputs: dict[Term, Tensor], layer: int) -> Tensor:
+    terms: set[Term] = set()
+    for term in tensor.terms:
+        match term:
+            case Input() if term in inputs:
+                new: frozenset[Term] = inputs[term].terms
+            case Branch() if term.layer == _ANY_LAYER:
+                new = frozenset((Branch(layer, term.serial, term.what),))
+            case Norm():
+                new = frozenset((Norm(_substitute_tensor(term.of, inputs, layer)),))
+            case Cat():
+                new = frozenset((Cat(tuple(_substitute_tensor(part, inputs, layer) for part in term.parts)),))
+            case _:
+                new = frozenset((term,))
+        if terms & new:
+            return Tensor.of(Opaque("the same term is added twice"))
+        terms |= new
+    return Tensor(frozenset(terms), marks=tensor.marks)

@@ -1,0 +1,356 @@
+"""What a name or an attribute stands for: modules, classes and their bases, objects and what ``__init__`` gave them.
+
+Objects are not constructed. When an attribute is read that nothing has set, the statements of ``__init__`` that lead
+to it are cut out and run (prune.py); so a model of a thousand lines costs no more than the attributes it is asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from eaglelint.source.assumptions import assumed
+from eaglelint.source.index import ClassInfo, FunctionInfo, Import
+from eaglelint.source.machine import Machine
+from eaglelint.source.slices import Site
+from eaglelint.source.tree import Binding, SourceModule
+from eaglelint.source.values import (
+    BoundMethod,
+    BuiltinMethod,
+    ClassValue,
+    Dim,
+    External,
+    Function,
+    Instance,
+    ModuleValue,
+    Opaque,
+    Partial,
+    SuperValue,
+    Tensor,
+    TensorBuffer,
+    TensorView,
+    Unknown,
+)
+
+__all__ = ["MISSING", "class_mro", "find_method", "get_attribute", "global_value", "import_value", "is_subclass"]
+
+MISSING = object()
+
+_LAYER_LISTS = ("layers", "h", "blocks")
+_SEQUENCES = ("list", "List", "ModuleList", "torch.nn.ModuleList", "torch.nn.modules.container.ModuleList")
+
+
+# --- names ---------------------------------------------------------------------------------------------------------
+
+
+def global_value(machine: Machine, module: SourceModule, name: str, *, stub: bool = False) -> Any:
+    """The value of a global or built-in name as seen from a module."""
+    key = (module.name, name)
+    if key in machine.globals:
+        return machine.globals[key]
+    bound = machine.tree.resolve(module, name)
+    if bound is None:
+        return External(("intrinsic." if stub and name in ("normed",) else "builtins.") + name)
+    value = _bound_value(machine, bound, name)
+    machine.globals[key] = value
+    return value
+
+
+def import_value(machine: Machine, module: SourceModule, found: Import) -> Any:
+    """What an import statement inside a function brings in."""
+    bound = machine.tree.resolve_import(module, found)
+    return Unknown(f"{found.attribute} cannot be imported") if bound is None else _bound_value(machine, bound, found.attribute or "")
+
+
+def _bound_value(machine: Machine, bound: Binding | str, name: str) -> Any:
+    if isinstance(bound, str):
+        return External(bound)
+    match bound.item:
+        case None:
+            return ModuleValue(bound.module)
+        case ClassInfo():
+            return ClassValue(bound.module, bound.item)
+        case FunctionInfo():
+            return Function(bound.module, bound.item)
+        case (line, end_line):
+            return _module_variable(machine, bound.module, name, line, end_line)
+
+
+def _module_variable(machine: Machine, module: SourceModule, name: str, line: int, end_line: int) -> Any:
+    from eaglelint.source.statements import run_block
+    from eaglelint.source.values import Env, Frame
+
+    key = (module.name, name)
+    machine.globals[key] = Unknown(f"{name} is computed at import time")  # a circle ends here
+    try:
+        piece = module.slice(line, end_line)
+    except SyntaxError:
+        return machine.globals[key]
+    env = Env({})
+    frame = Frame(piece, module, env, function=f"{module.name}")
+    outcomes = machine.explore(lambda: run_block(machine, piece.body, frame), None)
+    # A module variable that depends on an unknown condition is unknown: platform tests, optional imports.
+    value = env.variables.get(name, Unknown(f"{name} is computed at import time"))
+    if value is None and re.search(rf"^\s+global\b.*\b{re.escape(name)}\b", "".join(module.lines), re.M):
+        value = Unknown(f"{name} is set at run time", present=True)  # None is only its place until then
+    machine.globals[key] = value if len(outcomes) == 1 and outcomes[0].raised is None else Unknown(f"{name} depends on the platform")
+    return machine.globals[key]
+
+
+# --- classes -------------------------------------------------------------------------------------------------------
+
+
+def class_mro(machine: Machine, cls: ClassValue) -> list[ClassValue | str]:
+    """The class, its bases, their bases: Python's order, bases outside the sources as dotted names."""
+    cached = machine.memo.get(("mro", cls.module.name, cls.info.name))
+    if cached is not None:
+        return cached  # type: ignore[no-any-return]
+    machine.memo["mro", cls.module.name, cls.info.name] = [cls]  # a circle ends here
+    sequences: list[list[ClassValue | str]] = []
+    direct: list[ClassValue | str] = []
+    for base in cls.info.bases:
+        value = _dotted(machine, cls.module, base)
+        entry: ClassValue | str = value if isinstance(value, ClassValue) else getattr(value, "name", base)
+        direct.append(entry)
+        sequences.append(list(class_mro(machine, entry)) if isinstance(entry, ClassValue) else [entry])
+    merged = [cls, *_merge([*sequences, direct])]
+    machine.memo["mro", cls.module.name, cls.info.name] = merged
+    return merged
+
+
+def _merge(sequences: list[list[ClassValue | str]]) -> list[ClassValue | str]:
+    """C3 linearisation; where there is none (the sources are taken as they are), first come first."""
+    result: list[ClassValue | str] = []
+    pending = [list(sequence) for sequence in sequences if sequence]
+    while pending:
+        head = next(
+            (s[0] for s in pending if not any(_same_class(s[0], other) for rest in pending for other in rest[1:])), pending[0][0]
+        )
+        result.append(head)
+        pending = [[entry for entry in s if not _same_class(entry, head)] for s in pending]
+        pending = [s for s in pending if s]
+    return result
+
+
+def _same_class(left: ClassValue | str, right: ClassValue | str) -> bool:
+    if isinstance(left, str) or isinstance(right, str):
+        return left == right
+    return left.info is right.info
+
+
+def _dotted(machine: Machine, module: SourceModule, dotted: str) -> Any:
+    value = None
+    for index, part in enumerate(dotted.split(".")):
+        value = global_value(machine, module, part) if index == 0 else get_attribute(machine, value, part)
+        if value is MISSING:
+            return External(dotted)
+    return value
+
+
+def is_subclass(machine: Machine, cls: ClassValue, other: Any) -> bool | None:
+    """Whether a class is another or inherits from it; None where bases outside the sources might decide it."""
+    mro = class_mro(machine, cls)
+    if isinstance(other, ClassValue):
+        return any(isinstance(entry, ClassValue) and entry.info is other.info for entry in mro)
+    if isinstance(other, External):
+        names = {entry for entry in mro if isinstance(entry, str)}
+        if other.name in names or other.name.removeprefix("builtins.") in names:
+            return True
+        if other.name.startswith("builtins.") or not names - {"torch.nn.Module", "builtins.object", "typing.Protocol", "Protocol"}:
+            return False
+    return None
+
+
+def find_method(machine: Machine, cls: ClassValue, name: str, after: ClassValue | None = None) -> Function | None:
+    """The method of that name along the bases; with ``after``, the next one behind that class, as ``super()`` does."""
+    mro = class_mro(machine, cls)
+    if after is not None:
+        positions = [i for i, entry in enumerate(mro) if isinstance(entry, ClassValue) and entry.info is after.info]
+        mro = mro[positions[0] + 1 :] if positions else []
+    for entry in mro:
+        if isinstance(entry, ClassValue) and name in entry.info.methods:
+            return Function(entry.module, entry.info.methods[name], entry)
+    return None
+
+
+def list_payload(machine: Machine, cls: ClassValue) -> bool:
+    return any(isinstance(entry, str) and entry.removeprefix("builtins.").split("[")[0] in _SEQUENCES for entry in class_mro(machine, cls))
+
+
+# --- attributes ----------------------------------------------------------------------------------------------------
+
+
+def get_attribute(machine: Machine, receiver: Any, name: str, site: Site | None = None) -> Any:
+    """``receiver.name``; MISSING where Python would raise AttributeError."""
+    match receiver:
+        case Instance():
+            return _instance_attribute(machine, receiver, name)
+        case ModuleValue():
+            bound = machine.tree.resolve(receiver.module, name)
+            if bound is None:
+                submodule = machine.tree.module(f"{receiver.module.name}.{name}")
+                if submodule is not None:
+                    return ModuleValue(submodule)
+                known = assumed(name, machine.assumptions)
+                return _assume(machine, known) if known else Unknown(f"{receiver.module.name}.{name}")
+            return global_value(machine, receiver.module, name)
+        case ClassValue():
+            return _class_attribute(machine, receiver, name, None)
+        case SuperValue():
+            method = find_method(machine, _class_of(receiver.receiver), name, receiver.after) if receiver.receiver else None
+            return BoundMethod(method, receiver.receiver) if method else External(f"super.{name}")
+        case External():
+            return External(f"{receiver.name}.{name}") if receiver.name != "builtins" else External(name)
+        case Tensor() | TensorBuffer() | TensorView():
+            return _tensor_attribute(receiver, name)
+        case list() | tuple() | dict() | set() | frozenset() | str() | range():
+            return BuiltinMethod(receiver, name) if hasattr(receiver, name) else MISSING
+        case BoundMethod() | Function() | Partial():
+            return Unknown(f"an attribute of a function, {name}")
+        case None:
+            return MISSING
+        case bool() | int() | float():
+            return External(f"number.{name}") if hasattr(receiver, name) else MISSING
+    known = assumed(name, machine.assumptions)
+    if known is not None and not callable(known.value):
+        return _assume(machine, known)
+    if name in _LAYER_LISTS and machine.num_layers:
+        return opaque_layers(machine)
+    return Unknown(f"{name} of something that is not known")
+
+
+def opaque_layers(machine: Machine) -> list[Any]:
+    """The decoder layers of a model whose source is not among the files: N of them, each adding to the stream."""
+    if "opaque layers" not in machine.memo:
+        layers: list[Any] = []
+        for index in range(machine.num_layers or 0):
+            layers.append(Instance(None, name="decoder layer", layer=index, siblings=layers))
+        machine.memo["opaque layers"] = layers
+    return machine.memo["opaque layers"]  # type: ignore[no-any-return]
+
+
+def _assume(machine: Machine, assumption: Any) -> Any:
+    machine.used_assumptions.add(assumption.text)
+    return assumption.value
+
+
+def _class_of(receiver: Any) -> ClassValue:
+    return receiver.cls if isinstance(receiver, Instance) and receiver.cls is not None else receiver
+
+
+def _tensor_attribute(receiver: Any, name: str) -> Any:
+    if name in ("shape",) and isinstance(receiver, Tensor):
+        return Instance(None, name="shape", attrs={"of": receiver}, payload=[_TOKENS, Dim(1)])
+    if name in ("T", "mT", "data") and isinstance(receiver, Tensor):
+        return receiver
+    if name.startswith("_") and isinstance(receiver, Tensor):
+        return receiver.marks and Unknown("a mark on a tensor") or MISSING
+    if name in ("device", "dtype", "ndim", "is_cuda", "grad", "itemsize", "layout"):
+        return Unknown(f"the {name} of a tensor")
+    return BuiltinMethod(receiver, name)
+
+
+_TOKENS = 7  # a batch has tokens: some number that is neither 0 nor 1
+
+
+def _instance_attribute(machine: Machine, instance: Instance, name: str) -> Any:
+    if name in instance.attrs:
+        return instance.attrs[name]
+    if name in instance.lazy:
+        return instance.lazy[name]
+    if instance.cls is not None:
+        from eaglelint.source.construct import initial_attribute
+
+        found = initial_attribute(machine, instance, name)
+        if found is not MISSING:
+            return found
+        found = _class_attribute(machine, instance.cls, name, instance)
+        if found is not MISSING:
+            return found
+    if instance.payload is not None and hasattr(instance.payload, name):
+        return BuiltinMethod(instance.payload, name)
+    if name == "__class__" and instance.cls is not None:
+        return instance.cls
+    known = assumed(name, machine.assumptions)
+    if known is not None:
+        return _assume(machine, known)
+    if instance.closed:
+        return MISSING
+    if instance.cls is not None:
+        return MISSING if _fully_known(machine, instance.cls) else Unknown(f"{name} of {instance.cls.info.name}")
+    if name in _LAYER_LISTS and machine.num_layers and instance.layer is None and instance.name == "model":
+        return opaque_layers(machine)
+    return Unknown(f"{name} of {instance.name or 'something that is not known'}")
+
+
+def _fully_known(machine: Machine, cls: ClassValue) -> bool:
+    """Whether every base that could hold an attribute is among the sources."""
+    harmless = re.compile(
+        r"(?:builtins\.)?(?:object|list|dict|ABC)|(?:torch\.)?nn\.Module|torch\.nn\.modules\.module\.Module|abc\.ABC|(?:typing(?:_extensions)?\.)?(?:Protocol|Generic)"
+    )
+    dynamic = re.compile(r"\bsetattr\(|__getattr__|__dict__")
+    for entry in class_mro(machine, cls):
+        if isinstance(entry, str):
+            if not harmless.fullmatch(entry):
+                return False
+        elif dynamic.search(entry.module.text(entry.info.line, entry.info.end_line)):
+            return False
+    return True
+
+
+def _class_attribute(machine: Machine, cls: ClassValue, name: str, receiver: Instance | None) -> Any:
+    for entry in class_mro(machine, cls):
+        if not isinstance(entry, ClassValue):
+            continue
+        info = entry.info
+        if name in info.methods:
+            method = Function(entry.module, info.methods[name], entry)
+            return _bind(machine, method, cls, receiver)
+        if name in info.assignments:
+            line, end_line = info.assignments[name]
+            return _class_variable(machine, entry, name, line, end_line)
+    return MISSING
+
+
+def _bind(machine: Machine, method: Function, cls: ClassValue, receiver: Instance | None) -> Any:
+    decorators = {decorator.rsplit(".", 1)[-1] for decorator in method.info.decorators}
+    if "staticmethod" in decorators:
+        return method
+    if "classmethod" in decorators:
+        return BoundMethod(method, cls)
+    if receiver is None:
+        return method
+    if decorators & {"property", "cached_property"}:
+        from eaglelint.source.calls import call_value
+
+        return call_value(machine, BoundMethod(method, receiver), (), {}, None)
+    return BoundMethod(method, receiver)
+
+
+def _class_variable(machine: Machine, cls: ClassValue, name: str, line: int, end_line: int) -> Any:
+    from eaglelint.source.statements import run_block
+    from eaglelint.source.values import Env, Frame
+
+    key = (f"{cls.module.name}:{cls.info.name}", name)
+    if key not in machine.globals:
+        machine.globals[key] = Unknown(f"{cls.info.name}.{name} is computed when the class is made")
+        if _is_enum(machine, cls):
+            machine.globals[key] = Instance(cls, attrs={"name": name}, name=f"{cls.info.name}.{name}", closed=True)
+            return machine.globals[key]
+        try:
+            piece = cls.module.slice(line, end_line)
+        except SyntaxError:
+            return machine.globals[key]
+        env = Env({})
+        frame = Frame(piece, cls.module, env, function=cls.info.name)
+        outcomes = machine.explore(lambda: run_block(machine, piece.body, frame), None)
+        if len(outcomes) == 1 and outcomes[0].raised is None:
+            machine.globals[key] = env.variables.get(name, machine.globals[key])
+    return machine.globals[key]
+
+
+def _is_enum(machine: Machine, cls: ClassValue) -> bool:
+    return any(
+        isinstance(entry, str) and entry.rsplit(".", 1)[-1] in ("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag")
+        for entry in class_mro(machine, cls)
+    )

@@ -1,0 +1,302 @@
+"""The state of one abstract run: the heap, the decisions taken at unknown conditions, the budget, the trail left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from eaglelint.source.assumptions import ASSUMPTIONS, Assumption
+from eaglelint.source.heap import CacheList, Heap, Redo
+from eaglelint.source.same import NotJoinable, join, same
+from eaglelint.source.slices import Site
+from eaglelint.source.tree import SourceTree
+from eaglelint.source.values import Branch, Input, Instance, Tensor
+
+__all__ = ["Budget", "BudgetExceeded", "Decision", "Event", "LayerPass", "Machine", "NeedsDecision", "Outcome", "Raised"]
+
+
+class Raised(Exception):
+    """The interpreted code raises an exception of that type."""
+
+    def __init__(self, kind: str, message: str, site: Site | None) -> None:
+        super().__init__(f"{kind}: {message}")
+        self.kind = kind
+        self.message = message
+        self.site = site
+
+
+class BudgetExceeded(Exception):
+    """The interpretation would take longer than it may; the answer is unknown."""
+
+    def __init__(self, what: str, site: Site | None) -> None:
+        super().__init__(what)
+        self.what = what
+        self.site = site
+
+
+class NeedsDecision(Exception):
+    """While both sides of a condition are tried out, one of them meets a condition that really forks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Bounds of one run: statements and calls, nesting of calls, outcomes of one call."""
+
+    steps: int = 400_000
+    depth: int = 60
+    outcomes: int = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One choice taken at an unknown condition."""
+
+    key: tuple[str, str]
+    texts: tuple[str, ...]
+    choice: int
+    site: Site | None
+
+    @property
+    def text(self) -> str:
+        return self.texts[self.choice]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How one path through a call ended: its value or its exception, its changes, and the choices that led there."""
+
+    value: Any
+    raised: Raised | None
+    redo: Redo
+    net: dict[tuple[int, Any], Any]
+    decisions: tuple[Decision, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something worth showing as evidence: ``kind`` is ``set`` (a list of ints was stored), ``capture`` or ``cat``."""
+
+    kind: str
+    name: str
+    value: Any
+    site: Site
+
+
+@dataclass(frozen=True, slots=True)
+class LayerPass:
+    """What a decoder layer was given and what it returned, as tensors."""
+
+    entry: tuple[Tensor, ...]
+    output: tuple[Tensor, ...] = ()
+
+
+@dataclass(slots=True)
+class _Scope:
+    prefix: list[int]
+    taken: list[Decision] = field(default_factory=list)
+    facts: dict[tuple[tuple[str, str], tuple[str, ...]], int] = field(default_factory=dict)
+    trying: int = 0
+
+
+class Machine:
+    """Runs interpreted code; every mutation, decision and piece of evidence of a run goes through it.
+
+    Args:
+        tree: Where the code comes from.
+        assumptions: Names that stand for a fact about the deployment (assumptions.py).
+        intercepts: Calls that are answered here instead of being followed, by qualified name.
+        budget: Bounds of the run.
+    """
+
+    def __init__(
+        self,
+        tree: SourceTree,
+        *,
+        assumptions: tuple[Assumption, ...] = ASSUMPTIONS,
+        intercepts: dict[str, Callable[..., Any]] | None = None,
+        stubs: dict[str, Any] | None = None,
+        budget: Budget | None = None,
+        num_layers: int | None = None,
+    ) -> None:
+        self.tree = tree
+        self.heap = Heap()
+        self.assumptions = assumptions
+        self.used_assumptions: set[str] = set()
+        self.intercepts = intercepts or {}
+        self.stubs = stubs or {}
+        self.used_stubs: set[str] = set()
+        self.budget = budget or Budget()
+        self.num_layers = num_layers
+        self.steps = 0
+        self.depth = 0
+        self.catching = 0
+        self.layer = -1
+        self.in_layer = False
+        # The trail does not tell outcomes apart: two paths that wire the same agree.
+        self.events: list[Event] = CacheList()
+        self.faults: list[tuple[str, Site, int]] = CacheList()
+        self.passes: dict[int, LayerPass] = self.heap.cache()
+        self.final: list[tuple[int, Tensor]] = CacheList()
+        self.memo: dict[Any, Any] = {}
+        self.globals: dict[tuple[str, str], Any] = {}
+        self._branches: dict[Any, Any] = self.heap.cache()
+        self._scope = _Scope([])
+
+    # --- budget ---
+
+    def step(self, site: Site | None = None) -> None:
+        self.steps += 1
+        if self.steps > self.budget.steps:
+            raise BudgetExceeded(f"more than {self.budget.steps:,} steps", site)
+
+    # --- trail ---
+
+    def record(self, event: Event) -> None:
+        self.heap.touch(self.events)
+        self.events.append(event)
+
+    def fault(self, message: str, site: Site) -> None:
+        self.heap.touch(self.faults)
+        self.faults.append((message, site, self.layer))
+
+    def branch(self, what: str) -> Tensor:
+        """A new term of the stream: what the module of that name computed in the current layer."""
+        key = (self.layer, what)
+        serial = self._branches.get(key, 0)
+        self.heap.set(self._branches, key, serial + 1)
+        return Tensor.of(Branch(self.layer, serial, what))
+
+    def placeholder(self, index: int) -> Tensor:
+        return Tensor.of(Input(f"argument {index}"))
+
+    def new_instance(self, instance: Instance) -> Instance:
+        self.heap.born(instance.attrs)
+        if instance.payload is not None:
+            self.heap.born(instance.payload)
+        return instance
+
+    # --- decisions ---
+
+    def decide(self, key: tuple[str, str], texts: tuple[str, ...], site: Site | None) -> int:
+        """Which of the alternatives this path takes; the others are taken by later paths of the same scope."""
+        scope = self._scope
+        known = scope.facts.get((key, texts))
+        if known is not None:
+            return known
+        if scope.trying:
+            raise NeedsDecision
+        position = len(scope.taken)
+        choice = scope.prefix[position] if position < len(scope.prefix) else 0
+        scope.taken.append(Decision(key, texts, choice, site))
+        scope.facts[key, texts] = choice
+        return choice
+
+    def facts(self) -> frozenset[Any]:
+        """The choices that hold on this path."""
+        return frozenset(self._scope.facts.items())
+
+    def try_out(self, run: Callable[[], Any]) -> tuple[Any, Redo, dict[tuple[int, Any], Any]] | None:
+        """Run, note the result and what changed, and undo it; None where the run meets a real fork or raises."""
+        mark = self.heap.mark()
+        facts = dict(self._scope.facts)
+        self._scope.trying += 1
+        failed = False
+        result: Any = None
+        try:
+            result = run()
+        except (NeedsDecision, Raised):
+            failed = True
+        finally:
+            self._scope.trying -= 1
+            self._scope.facts = facts
+            redo = self.heap.rollback(mark)
+        return None if failed else (result, redo, self.heap.net(redo, mark))
+
+    def explore(self, run: Callable[[], Any], site: Site | None) -> list[Outcome]:
+        """Every path through ``run``, each from the same state; outcomes that agree are merged.
+
+        With a single path its changes stay; with several all are undone, and ``take`` does those of one again.
+        """
+        outer = self._scope
+        outcomes: list[Outcome] = []
+        prefix: list[int] | None = []
+        while prefix is not None:
+            mark = self.heap.mark()
+            scope = self._scope = _Scope(prefix, facts=dict(outer.facts))
+            raised = None
+            value = None
+            try:
+                value = run()
+            except Raised as error:
+                raised = error
+            finally:
+                self._scope = outer
+            if not scope.taken:
+                return [Outcome(value, raised, [], {}, ())]
+            redo = self.heap.rollback(mark)
+            found = Outcome(value, raised, redo, self.heap.net(redo, mark), tuple(scope.taken))
+            if not any(_merge(found, other) for other in outcomes):
+                outcomes.append(found)
+            if len(outcomes) > self.budget.outcomes:
+                raise BudgetExceeded(f"more than {self.budget.outcomes} different outcomes of one call", site)
+            prefix = _next_prefix(scope.taken)
+        returned = [outcome for outcome in outcomes if outcome.raised is None]
+        if returned and not self.catching:
+            outcomes = returned  # a path that raises does not serve: it is not an alternative wiring
+        if len(outcomes) == 1:
+            self.heap.replay(outcomes[0].redo)
+        return outcomes
+
+    def take(self, outcomes: list[Outcome], key: tuple[str, str], site: Site | None) -> Outcome:
+        """The outcome that this path goes on with: the only one, or one of several by decision."""
+        chosen = outcomes[0]
+        if len(outcomes) > 1:
+            texts = tuple(_condition(outcome, outcomes) for outcome in outcomes)
+            chosen = outcomes[self.decide(key, texts, _deciding_site(chosen, site))]
+            self.heap.replay(chosen.redo)
+        if chosen.raised is not None:
+            raise chosen.raised
+        return chosen
+
+
+def _merge(new: Outcome, known: Outcome) -> bool:
+    """Merge an outcome into a known one where they agree, or differ in nothing that matters."""
+    if (new.raised is None) != (known.raised is None):
+        return False
+    if new.raised is not None and known.raised is not None:
+        return new.raised.kind == known.raised.kind
+    if not same_net(new.net, known.net):
+        return False
+    try:
+        known.value = join(known.value, new.value)
+    except NotJoinable:
+        return False
+    return True
+
+
+def same_net(left: dict[tuple[int, Any], Any], right: dict[tuple[int, Any], Any]) -> bool:
+    return left.keys() == right.keys() and all(same(value, right[place]) for place, value in left.items())
+
+
+def _next_prefix(taken: list[Decision]) -> list[int] | None:
+    for index in range(len(taken) - 1, -1, -1):
+        if taken[index].choice + 1 < len(taken[index].texts):
+            return [decision.choice for decision in taken[:index]] + [taken[index].choice + 1]
+    return None
+
+
+def _condition(outcome: Outcome, others: list[Outcome]) -> str:
+    """The choice that tells this outcome from the first of the others, in words."""
+    for other in others:
+        if other is outcome:
+            continue
+        theirs = {decision.key: decision.text for decision in other.decisions}
+        for decision in outcome.decisions:
+            if theirs.get(decision.key, decision.text) != decision.text:
+                return decision.text
+    return outcome.decisions[-1].text if outcome.decisions else "otherwise"
+
+
+def _deciding_site(outcome: Outcome, site: Site | None) -> Site | None:
+    return next((decision.site for decision in outcome.decisions if decision.site is not None), site)

@@ -1,0 +1,202 @@
+"""The statements of a function that lead to one attribute: a backward slice by names, over-approximated."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+__all__ = ["Effects", "assigns_attribute", "prune"]
+
+
+@dataclass(slots=True)
+class Effects:
+    """What a statement may change, and what it reads. ``calls`` are its calls of methods on a plain name."""
+
+    names: set[str] = field(default_factory=set)
+    attributes: set[tuple[str, str]] = field(default_factory=set)
+    calls: list[cst.Call] = field(default_factory=list)
+    reads: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    receiver: str
+    name: str
+    sets_it: Callable[[cst.Call], bool]
+    effects: dict[cst.CSTNode, Effects]
+
+
+def assigns_attribute(text: str, name: str) -> bool:
+    """A quick test on a method's text: may it set ``self.NAME``?"""
+    return name in text and re.search(rf"\b\w+\.{re.escape(name)}\b\s*(?:[-+*/|&]?=(?!=)|:|,|\))", text) is not None
+
+
+def prune(
+    body: Sequence[cst.BaseStatement],
+    receiver: str,
+    name: str,
+    sets_it: Callable[[cst.Call], bool],
+    effects: dict[cst.CSTNode, Effects],
+) -> list[cst.BaseStatement]:
+    """The statements of ``body`` that may contribute to ``receiver.name``, compound statements thinned out.
+
+    Args:
+        body: The statements of an ``__init__``.
+        receiver: The name of its first parameter.
+        name: The attribute asked for.
+        sets_it: Whether a call, ``super().__init__(...)`` or ``self.method(...)``, sets the attribute elsewhere.
+        effects: What each statement of this function changes and reads; filled on first use.
+    """
+    wanted = _Wanted(receiver, name, sets_it, effects)
+    needed: set[str] = set()
+    while True:
+        before = len(needed)
+        kept = _keep(body, wanted, needed)
+        if len(needed) == before:
+            return kept
+
+
+def _keep(body: Sequence[cst.BaseStatement], wanted: _Wanted, needed: set[str]) -> list[cst.BaseStatement]:
+    kept: list[cst.BaseStatement] = []
+    for statement in reversed(body):
+        thinned = _thin(statement, wanted, needed)
+        if thinned is not None:
+            kept.append(thinned)
+    kept.reverse()
+    return kept
+
+
+def _thin(statement: cst.BaseStatement, wanted: _Wanted, needed: set[str]) -> cst.BaseStatement | None:
+    if not _contributes(_effects(statement, wanted), wanted, needed):
+        return None
+    if isinstance(statement, cst.If):
+        return _thin_if(statement, wanted, needed)
+    if isinstance(statement, cst.With) and isinstance(statement.body, cst.IndentedBlock):
+        inner = _keep(statement.body.body, wanted, needed)
+        for item in statement.items:
+            needed |= _effects(item, wanted).reads
+        return statement.with_changes(body=statement.body.with_changes(body=inner))
+    # Loops and try blocks are kept whole: what they leave out would change what they mean.
+    needed |= _effects(statement, wanted).reads
+    return statement
+
+
+def _thin_if(statement: cst.If, wanted: _Wanted, needed: set[str]) -> cst.If | None:
+    body: cst.BaseSuite = statement.body
+    orelse: cst.If | cst.Else | None = statement.orelse
+    useful = False
+    if isinstance(body, cst.IndentedBlock):
+        inner = _keep(body.body, wanted, needed)
+        useful = bool(inner)
+        body = body.with_changes(body=inner)
+    if isinstance(orelse, cst.If):
+        orelse = _thin_if(orelse, wanted, needed)
+        useful = useful or orelse is not None
+    elif isinstance(orelse, cst.Else) and isinstance(orelse.body, cst.IndentedBlock):
+        inner = _keep(orelse.body.body, wanted, needed)
+        useful = useful or bool(inner)
+        orelse = orelse.with_changes(body=orelse.body.with_changes(body=inner))
+    if not useful:
+        return None
+    needed |= _effects(statement.test, wanted).reads
+    return statement.with_changes(body=body, orelse=orelse)
+
+
+def _contributes(effects: Effects, wanted: _Wanted, needed: set[str]) -> bool:
+    if effects.names & needed or (wanted.receiver, wanted.name) in effects.attributes:
+        return True
+    for call in effects.calls:
+        if wanted.sets_it(call):
+            return True
+        # names.append(...), names.update(...): a method may change what a kept name holds
+        if isinstance(call.func, cst.Attribute) and isinstance(call.func.value, cst.Name):
+            target = call.func.value.value
+            if target in needed and target != wanted.receiver:
+                return True
+    return False
+
+
+def _effects(node: cst.CSTNode, wanted: _Wanted) -> Effects:
+    found = wanted.effects.get(node)
+    if found is None:
+        reader = _Reader()
+        node.visit(reader)
+        found = wanted.effects[node] = reader.effects
+    return found
+
+
+class _Reader(cst.CSTVisitor):
+    """Collects the effects of one statement, everything inside it included."""
+
+    def __init__(self) -> None:
+        self.effects = Effects()
+
+    def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
+        self._target(node.target)
+
+    def visit_AnnAssign(self, node: cst.AnnAssign) -> bool:
+        self._target(node.target)
+        if node.value is not None:
+            node.value.visit(self)
+        return False
+
+    def visit_AugAssign(self, node: cst.AugAssign) -> None:
+        self._target(node.target)
+
+    def visit_For(self, node: cst.For) -> None:
+        self._target(node.target)
+
+    def visit_NamedExpr(self, node: cst.NamedExpr) -> None:
+        self._target(node.target)
+
+    def visit_AsName(self, node: cst.AsName) -> None:
+        self._target(node.name)
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
+        self.effects.names.add(node.name.value)
+
+    def visit_ImportAlias(self, node: cst.ImportAlias) -> bool:
+        bound: cst.CSTNode = node.asname.name if node.asname is not None else node.name
+        while isinstance(bound, cst.Attribute):
+            bound = bound.value
+        if isinstance(bound, cst.Name):
+            self.effects.names.add(bound.value)
+        return False
+
+    def visit_Call(self, node: cst.Call) -> None:
+        if isinstance(node.func, cst.Attribute):
+            self.effects.calls.append(node)
+        elif isinstance(node.func, cst.Name) and node.func.value == "setattr" and len(node.args) == 3:
+            owner, key = node.args[0].value, node.args[1].value
+            if isinstance(owner, cst.Name) and isinstance(key, cst.SimpleString):
+                self.effects.attributes.add((owner.value, str(key.evaluated_value)))
+
+    def visit_Name(self, node: cst.Name) -> None:
+        self.effects.reads.add(node.value)
+
+    def visit_Attribute(self, node: cst.Attribute) -> bool:
+        node.value.visit(self)  # not the attribute's own name
+        return False
+
+    def visit_Arg(self, node: cst.Arg) -> bool:
+        node.value.visit(self)  # not the keyword
+        return False
+
+    def visit_Annotation(self, node: cst.Annotation) -> bool:
+        return False
+
+    def _target(self, target: cst.CSTNode) -> None:
+        match target:
+            case cst.Name():
+                self.effects.names.add(target.value)
+            case cst.Attribute():
+                if isinstance(target.value, cst.Name):
+                    self.effects.attributes.add((target.value.value, target.attr.value))
+            case cst.Tuple() | cst.List():
+                for element in target.elements:
+                    self._target(element.value)
+            case cst.Subscript():
+                self._target(target.value)

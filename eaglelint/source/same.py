@@ -1,0 +1,105 @@
+"""When two values are the same, and what two values become where two paths meet again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from eaglelint.source.values import BoundMethod, Instance, Partial, Tensor, TensorBuffer, Unknown
+
+__all__ = ["NotJoinable", "join", "same"]
+
+
+class NotJoinable(Exception):
+    """The two values matter, and differ: the paths stay apart."""
+
+
+def same(left: Any, right: Any, seen: frozenset[tuple[int, int]] = frozenset()) -> bool:
+    """Whether two values mean the same; new objects are compared by their class and contents."""
+    if left is right:
+        return True
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, list | tuple):
+        return len(left) == len(right) and all(same(a, b, seen) for a, b in zip(left, right, strict=True))
+    if isinstance(left, dict):
+        return left.keys() == right.keys() and all(same(left[key], right[key], seen) for key in left)
+    if isinstance(left, Partial):
+        return (
+            same(left.function, right.function, seen)
+            and same(left.args, right.args, seen)
+            and same(left.kwargs, right.kwargs, seen)
+        )
+    if isinstance(left, BoundMethod):
+        return left.function == right.function and same(left.receiver, right.receiver, seen)
+    if isinstance(left, TensorBuffer):
+        return same(left.writes, right.writes, seen)
+    if isinstance(left, Instance):
+        pair = (id(left), id(right))
+        if pair in seen:
+            return True
+        seen = seen | {pair}
+        return (
+            left.cls == right.cls
+            and left.layer == right.layer
+            and (left.cls is not None or left.name == right.name)
+            and same(left.payload, right.payload, seen)
+            and same(left.args, right.args, seen)
+            and same(left.kwargs, right.kwargs, seen)
+            and same(left.attrs, right.attrs, seen)
+        )
+    try:
+        return bool(left == right)
+    except (RecursionError, TypeError, ValueError):
+        return False
+
+
+def join(left: Any, right: Any) -> Any:
+    """The value where two paths meet.
+
+    Values that cannot carry a hidden state or steer a loop become unknown where they differ.
+
+    Raises:
+        NotJoinable: The difference matters: a tensor, a list, a layer, a number, a function.
+    """
+    if same(left, right):
+        return left
+    if isinstance(left, tuple) and isinstance(right, tuple) and len(left) == len(right):
+        return tuple(join(a, b) for a, b in zip(left, right, strict=True))
+    if _plain(left) and _plain(right):
+        return Unknown("it depends on a condition that is not known")
+    if isinstance(left, Instance) and isinstance(right, Instance):
+        return _join_instances(left, right)
+    raise NotJoinable
+
+
+def _join_instances(left: Instance, right: Instance) -> Instance:
+    """Two new objects of one class that were given different arguments."""
+    alike = (
+        left.cls is not None
+        and left.cls == right.cls
+        and left.layer == right.layer
+        and len(left.args) == len(right.args)
+        and left.kwargs.keys() == right.kwargs.keys()
+        and same(left.payload, right.payload)
+        and same(left.attrs, right.attrs)
+    )
+    if not alike:
+        raise NotJoinable
+    args = tuple(_join_argument(a, b) for a, b in zip(left.args, right.args, strict=True))
+    kwargs = {name: _join_argument(value, right.kwargs[name]) for name, value in left.kwargs.items()}
+    return replace(left, args=args, kwargs=kwargs, lazy=type(left.lazy)(), pending=set())
+
+
+def _join_argument(left: Any, right: Any) -> Any:
+    if isinstance(left, int | None) and isinstance(right, int | None) and left != right:
+        return Unknown("it depends on a condition that is not known")
+    return join(left, right)
+
+
+def _plain(value: Any) -> bool:
+    if isinstance(value, Instance):
+        if value.closed and value.cls is not None:
+            return True  # a member of an enum
+        return value.cls is None and not any(isinstance(item, Tensor) for item in value.attrs.values())
+    return value is None or isinstance(value, bool | str | float | Unknown)

@@ -1,0 +1,317 @@
+"""Statements, executed on abstract values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import libcst as cst
+
+from eaglelint.source.assign import assign, delete
+from eaglelint.source.calls import call_value
+from eaglelint.source.expressions import evaluate, iterate, truth
+from eaglelint.source.index import Import
+from eaglelint.source.lookup import MISSING, get_attribute, import_value
+from eaglelint.source.machine import Machine, Raised
+from eaglelint.source.operators import binary
+from eaglelint.source.same import NotJoinable, join, same
+from eaglelint.source.slices import Site
+from eaglelint.source.values import BoundMethod, Closure, Frame, Instance, Unknown
+
+__all__ = ["Flow", "run_block", "run_function_body"]
+
+# How a block ended: None at its end, else ("return", value), ("break", None) or ("continue", None).
+Flow = tuple[str, Any] | None
+
+_MAX_LOOP = 4096
+_MAX_WHILE = 256
+
+# Which except clauses catch which raised exception; the interpreter itself raises only these.
+_PARENTS = {
+    "IndexError": {"IndexError", "LookupError"},
+    "KeyError": {"KeyError", "LookupError"},
+    "AttributeError": {"AttributeError"},
+    "TypeError": {"TypeError"},
+    "ValueError": {"ValueError"},
+    "AssertionError": {"AssertionError"},
+    "ImportError": {"ImportError", "ModuleNotFoundError"},
+}
+
+
+def run_function_body(machine: Machine, node: cst.FunctionDef, frame: Frame) -> Any:
+    flow = run_suite(machine, node.body, frame)
+    return flow[1] if flow is not None and flow[0] == "return" else None
+
+
+def run_suite(machine: Machine, suite: cst.BaseSuite, frame: Frame) -> Flow:
+    if isinstance(suite, cst.SimpleStatementSuite):
+        return _run_small(machine, suite.body, frame)
+    return run_block(machine, suite.body, frame)  # type: ignore[arg-type]
+
+
+def run_block(machine: Machine, body: Sequence[cst.BaseStatement], frame: Frame) -> Flow:
+    for statement in body:
+        machine.step()
+        if isinstance(statement, cst.SimpleStatementLine):
+            flow = _run_small(machine, statement.body, frame)
+        else:
+            runner = _COMPOUND.get(type(statement))
+            flow = runner(machine, statement, frame) if runner else None
+        if flow is not None:
+            return flow
+    return None
+
+
+def _run_small(machine: Machine, body: Sequence[cst.BaseSmallStatement], frame: Frame) -> Flow:
+    for statement in body:
+        match statement:
+            case cst.Expr():
+                evaluate(machine, statement.value, frame)
+            case cst.Assign():
+                value = evaluate(machine, statement.value, frame)
+                for target in statement.targets:
+                    assign(machine, target.target, value, frame)
+            case cst.AnnAssign():
+                if statement.value is not None:
+                    assign(machine, statement.target, evaluate(machine, statement.value, frame), frame)
+            case cst.AugAssign():
+                operator = type(statement.operator).__name__.removesuffix("Assign")
+                left = evaluate(machine, statement.target, frame)
+                right = evaluate(machine, statement.value, frame)
+                result = binary(machine, operator, left, right, Site(frame.slice, statement), in_place=True)
+                assign(machine, statement.target, result, frame)
+            case cst.Return():
+                return ("return", None if statement.value is None else evaluate(machine, statement.value, frame))
+            case cst.Break():
+                return ("break", None)
+            case cst.Continue():
+                return ("continue", None)
+            case cst.Raise():
+                raise _raised(machine, statement, frame)
+            case cst.Assert():
+                if truth(evaluate(machine, statement.test, frame)) is False:
+                    raise Raised("AssertionError", frame.slice.code(statement.test), Site(frame.slice, statement))
+            case cst.Del():
+                delete(machine, statement.target, frame)
+            case cst.Import() | cst.ImportFrom():
+                _import(machine, statement, frame)
+            case _:
+                pass  # pass, global and nonlocal change nothing that is followed here
+    return None
+
+
+def _raised(machine: Machine, statement: cst.Raise, frame: Frame) -> Raised:
+    site = Site(frame.slice, statement)
+    if statement.exc is None:
+        return Raised("Exception", "raised again", site)
+    target = statement.exc.func if isinstance(statement.exc, cst.Call) else statement.exc
+    kind = frame.slice.code(target).rsplit(".", 1)[-1]
+    return Raised(kind, frame.slice.code(statement.exc), site)
+
+
+# --- conditions ----------------------------------------------------------------------------------------------------
+
+
+def _run_if(machine: Machine, statement: cst.If, frame: Frame) -> Flow:
+    known = truth(evaluate(machine, statement.test, frame))
+    if known is not None:
+        return _run_side(machine, statement, known, frame)
+    if _merged(machine, frame, lambda side: _run_side(machine, statement, side, frame)):
+        return None
+    return _run_side(machine, statement, choose(machine, statement.test, frame), frame)
+
+
+def _run_side(machine: Machine, statement: cst.If, side: bool, frame: Frame) -> Flow:
+    if side:
+        return run_suite(machine, statement.body, frame)
+    if isinstance(statement.orelse, cst.If):
+        return _run_if(machine, statement.orelse, frame)
+    if isinstance(statement.orelse, cst.Else):
+        return run_suite(machine, statement.orelse.body, frame)
+    return None
+
+
+def choose(machine: Machine, test: cst.BaseExpression, frame: Frame) -> bool:
+    """Decide an unknown condition for this path."""
+    code = frame.slice.code(test)
+    negated = code.removeprefix("not ") if code.startswith("not ") else f"not ({code})"
+    if " " not in code:
+        negated = f"not {code}"
+    # The usual case first: what a "not" or an inequality guards against is rarer than what it does not.
+    choice = machine.decide((frame.function, code), (f"when {negated}", f"when {code}"), Site(frame.slice, test))
+    return bool(choice)
+
+
+def _merged(machine: Machine, frame: Frame, run: Callable[[bool], Flow]) -> bool:
+    """Try both sides; where they leave the same behind, or differ in nothing that matters, go on with one state."""
+    before = dict(frame.env.variables)
+    tried = []
+    for side in (True, False):
+        frame.env.variables = dict(before)
+        attempt = machine.try_out(lambda side=side: run(side))  # type: ignore[misc]
+        after = frame.env.variables
+        frame.env.variables = dict(before)
+        if attempt is None or attempt[0] is not None:
+            return False
+        tried.append((attempt[1], attempt[2], after))
+    (redo, net, left), (_, other_net, right) = tried
+    try:
+        if net.keys() != other_net.keys() or not all(same(value, other_net[key]) for key, value in net.items()):
+            return False
+        variables = {name: join(left.get(name), right.get(name)) for name in left.keys() | right.keys()}
+    except NotJoinable:
+        return False
+    machine.heap.replay(redo)
+    frame.env.variables = variables
+    return True
+
+
+# --- loops ---------------------------------------------------------------------------------------------------------
+
+
+def _run_for(machine: Machine, statement: cst.For, frame: Frame) -> Flow:
+    items = iterate(machine, evaluate(machine, statement.iter, frame), Site(frame.slice, statement.iter))
+    if items is None:
+        _forget(machine, statement, frame)
+        return None
+    if len(items) > _MAX_LOOP:
+        items = items[:_MAX_LOOP]
+    for item in items:
+        machine.step()
+        assign(machine, statement.target, item, frame)
+        flow = run_suite(machine, statement.body, frame)
+        if flow is not None and flow[0] == "return":
+            return flow
+        if flow is not None and flow[0] == "break":
+            return None
+    return run_suite(machine, statement.orelse.body, frame) if statement.orelse is not None else None
+
+
+def _run_while(machine: Machine, statement: cst.While, frame: Frame) -> Flow:
+    for _ in range(_MAX_WHILE):
+        machine.step()
+        known = truth(evaluate(machine, statement.test, frame))
+        if known is None:
+            _forget(machine, statement, frame)
+            return None
+        if not known:
+            return run_suite(machine, statement.orelse.body, frame) if statement.orelse is not None else None
+        flow = run_suite(machine, statement.body, frame)
+        if flow is not None and flow[0] == "return":
+            return flow
+        if flow is not None and flow[0] == "break":
+            return None
+    _forget(machine, statement, frame)
+    return None
+
+
+def _forget(machine: Machine, statement: cst.For | cst.While, frame: Frame) -> None:
+    """A loop over something unknown: what it assigns is unknown afterwards."""
+    names = _Assigned()
+    statement.visit(names)
+    why = f"it is assigned in a loop over {frame.slice.code(statement.iter if isinstance(statement, cst.For) else statement.test)}"
+    for name in names.found:
+        frame.env.variables[name] = Unknown(why)
+
+
+class _Assigned(cst.CSTVisitor):
+    def __init__(self) -> None:
+        self.found: set[str] = set()
+
+    def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
+        self._add(node.target)
+
+    def visit_AugAssign(self, node: cst.AugAssign) -> None:
+        self._add(node.target)
+
+    def visit_For(self, node: cst.For) -> None:
+        self._add(node.target)
+
+    def _add(self, target: cst.CSTNode) -> None:
+        if isinstance(target, cst.Name):
+            self.found.add(target.value)
+        elif isinstance(target, cst.Tuple | cst.List):
+            for element in target.elements:
+                self._add(element.value)
+
+
+# --- with, try, def ------------------------------------------------------------------------------------------------
+
+
+def _run_with(machine: Machine, statement: cst.With, frame: Frame) -> Flow:
+    for item in statement.items:
+        value = evaluate(machine, item.item, frame)
+        enter = get_attribute(machine, value, "__enter__") if isinstance(value, Instance) else MISSING
+        if isinstance(enter, BoundMethod):
+            value = call_value(machine, enter, (), {}, Site(frame.slice, item))
+        if item.asname is not None:
+            assign(machine, item.asname.name, value, frame)
+    return run_suite(machine, statement.body, frame)
+
+
+def _run_try(machine: Machine, statement: cst.Try | cst.TryStar, frame: Frame) -> Flow:
+    flow: Flow = None
+    machine.catching += 1
+    caught: Raised | None = None
+    try:
+        flow = run_suite(machine, statement.body, frame)
+    except Raised as error:
+        caught = error
+    finally:
+        machine.catching -= 1
+    if caught is not None:
+        handler = next((h for h in statement.handlers if _catches(h.type, caught.kind, frame)), None)
+        if handler is None:
+            if statement.finalbody is not None:
+                run_suite(machine, statement.finalbody.body, frame)
+            raise caught
+        if handler.name is not None:
+            assign(machine, handler.name.name, Unknown("an exception"), frame)
+        flow = run_suite(machine, handler.body, frame)
+    elif statement.orelse is not None and flow is None:
+        flow = run_suite(machine, statement.orelse.body, frame)
+    if statement.finalbody is not None:
+        flow = run_suite(machine, statement.finalbody.body, frame) or flow
+    return flow
+
+
+def _catches(types: cst.BaseExpression | None, kind: str, frame: Frame) -> bool:
+    if types is None:
+        return True
+    nodes = [element.value for element in types.elements] if isinstance(types, cst.Tuple) else [types]
+    names = {frame.slice.code(node).rsplit(".", 1)[-1] for node in nodes}
+    return bool(names & ({"Exception", "BaseException", kind} | _PARENTS.get(kind, set())))
+
+
+def _run_def(machine: Machine, statement: cst.FunctionDef, frame: Frame) -> Flow:
+    frame.env.variables[statement.name.value] = Closure(statement, frame)
+    return None
+
+
+def _import(machine: Machine, statement: cst.Import | cst.ImportFrom, frame: Frame) -> None:
+    if isinstance(statement, cst.Import):
+        for alias in statement.names:
+            dotted = frame.slice.code(alias.name)
+            bound = alias.asname.name.value if alias.asname and isinstance(alias.asname.name, cst.Name) else None
+            name = dotted if bound else dotted.split(".", 1)[0]
+            frame.env.variables[bound or name] = import_value(machine, frame.module, Import(name, None))
+        return
+    if isinstance(statement.names, cst.ImportStar):
+        return
+    module = frame.slice.code(statement.module) if statement.module is not None else ""
+    for alias in statement.names:
+        name = alias.name.value if isinstance(alias.name, cst.Name) else frame.slice.code(alias.name)
+        local = alias.asname.name.value if alias.asname and isinstance(alias.asname.name, cst.Name) else name
+        found = Import(module, name, len(statement.relative))
+        frame.env.variables[local] = import_value(machine, frame.module, found)
+
+
+_COMPOUND: dict[type[cst.BaseStatement], Callable[[Machine, Any, Frame], Flow]] = {
+    cst.If: _run_if,
+    cst.For: _run_for,
+    cst.While: _run_while,
+    cst.With: _run_with,
+    cst.Try: _run_try,
+    cst.FunctionDef: _run_def,
+}
+

@@ -1,0 +1,198 @@
+"""The Python files that an interpretation may reach: modules by name, names across imports, slices on demand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from eaglelint.source.index import ClassInfo, FileIndex, FunctionInfo, Import, index_source
+from eaglelint.source.slices import Slice, parse_slice
+
+__all__ = ["Binding", "SourceModule", "SourceTree"]
+
+
+@dataclass(eq=False, slots=True)
+class SourceModule:
+    """One indexed file. ``display`` is the path as it is shown to people."""
+
+    name: str
+    path: Path
+    display: str
+    lines: list[str]
+    index: FileIndex
+    is_package: bool
+    _slices: dict[tuple[int, int], Slice] = field(default_factory=dict)
+    _texts: dict[tuple[int, int], str] = field(default_factory=dict)
+
+    def slice(self, line: int, end_line: int) -> Slice:
+        """The statements on these lines, parsed by libcst; parsed once."""
+        key = (line, end_line)
+        if key not in self._slices:
+            self._slices[key] = parse_slice(self.display, self.lines, line, end_line)
+        return self._slices[key]
+
+    def text(self, line: int, end_line: int) -> str:
+        key = (line, end_line)
+        if key not in self._texts:
+            self._texts[key] = "".join(self.lines[line - 1 : end_line])
+        return self._texts[key]
+
+    def absolute(self, found: Import) -> str:
+        """The absolute name of an imported module, relative imports resolved."""
+        if not found.level:
+            return found.module
+        parts = self.name.split(".")
+        keep = len(parts) - found.level + (1 if self.is_package else 0)
+        return ".".join([*parts[: max(keep, 0)], *([found.module] if found.module else [])])
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """What a module-level name stands for, and the module that defines it."""
+
+    module: SourceModule
+    item: ClassInfo | FunctionInfo | tuple[int, int] | None
+
+    @property
+    def is_module(self) -> bool:
+        return self.item is None
+
+
+class SourceTree:
+    """Modules under one or more roots. A root is the directory that stands *above* a top-level package."""
+
+    def __init__(self, roots: tuple[Path, ...], *, relative_to: Path | None = None) -> None:
+        self.roots = roots
+        self.relative_to = relative_to or Path.cwd()
+        self.unreadable: dict[str, str] = {}
+        self._modules: dict[str, SourceModule | None] = {}
+        self._bindings: dict[tuple[str, str], Binding | str | None] = {}
+
+    def display(self, path: Path) -> str:
+        try:
+            return path.relative_to(self.relative_to).as_posix()
+        except ValueError:
+            return path.as_posix()
+
+    def module(self, name: str) -> SourceModule | None:
+        """The module of that dotted name, or None where no root has it or it does not parse."""
+        if name not in self._modules:
+            self._modules[name] = None
+            for root in self.roots:
+                base = root.joinpath(*name.split("."))
+                for path, is_package in ((base.with_suffix(".py"), False), (base / "__init__.py", True)):
+                    if name and path.is_file():
+                        self._modules[name] = self._load(name, path, is_package)
+                        return self._modules[name]
+        return self._modules[name]
+
+    def module_at(self, path: Path) -> SourceModule | None:
+        """The module in that file, under the name that its place below a root gives it."""
+        for root in self.roots:
+            try:
+                parts = list(path.relative_to(root).with_suffix("").parts)
+            except ValueError:
+                continue
+            is_package = parts[-1] == "__init__"
+            name = ".".join(parts[:-1] if is_package else parts)
+            if self._modules.get(name) is None:
+                self._modules[name] = self._load(name, path, is_package)
+            return self._modules[name]
+        return None
+
+    def resolve(self, module: SourceModule, name: str) -> Binding | str | None:
+        """What ``name`` means in ``module``.
+
+        Returns:
+            A binding where a root has the definition, the dotted name where it comes from a package that no
+            root has (``torch.cat``), None where the module does not know the name.
+        """
+        key = (module.name, name)
+        if key not in self._bindings:
+            self._bindings[key] = None  # an import circle ends here
+            self._bindings[key] = self._resolve(module, name)
+        return self._bindings[key]
+
+    def _resolve(self, module: SourceModule, name: str) -> Binding | str | None:
+        index = module.index
+        if name in index.classes:
+            return Binding(module, index.classes[name])
+        if name in index.functions:
+            return Binding(module, index.functions[name])
+        if name in index.imports:
+            return self.resolve_import(module, index.imports[name])
+        if name in index.assignments:
+            return Binding(module, index.assignments[name])
+        for star in index.star_imports:
+            source = self.module(module.absolute(star))
+            if source is not None and not name.startswith("_"):
+                found = self.resolve(source, name)
+                if found is not None:
+                    return found
+        return None
+
+    def resolve_import(self, module: SourceModule, found: Import) -> Binding | str | None:
+        """What an import statement of ``module`` brings in; same returns as ``resolve``."""
+        name = module.absolute(found)
+        if found.attribute is None:
+            target = self.module(name)
+            return Binding(target, None) if target is not None else name
+        source = self.module(name)
+        if source is not None:
+            bound = self.resolve(source, found.attribute) if source is not module else None
+            if bound is not None:
+                return bound
+        submodule = self.module(f"{name}.{found.attribute}")
+        if submodule is not None:
+            return Binding(submodule, None)
+        if source is not None and not self._has_package(name):
+            return None
+        return f"{name}.{found.attribute}"
+
+    def files(self, directory: Path) -> Iterator[Path]:
+        """All Python files below a directory, in order."""
+        yield from sorted(path for path in directory.rglob("*.py") if path.is_file())
+
+    def find_class(self, name: str, directories: tuple[Path, ...]) -> Binding | None:
+        """The class of that name defined in one of the directories, by a bytes test before any parsing."""
+        return next(self._find(name, rb"class", directories), None)
+
+    def find_function(self, name: str, directories: tuple[Path, ...]) -> Binding | None:
+        """The top-level function of that name defined in one of the directories."""
+        return next(self._find(name, rb"def", directories), None)
+
+    def _find(self, name: str, keyword: bytes, directories: tuple[Path, ...]) -> Iterator[Binding]:
+        pattern = re.compile(rb"^[ \t]*(?:async )?" + keyword + rb"[ \t]+" + re.escape(name.encode()) + rb"\b", re.M)
+        for directory in directories:
+            for path in self.files(directory):
+                try:
+                    if not pattern.search(path.read_bytes()):
+                        continue
+                except OSError:
+                    continue
+                module = self.module_at(path)
+                if module is None:
+                    continue
+                item = module.index.classes.get(name) if keyword == b"class" else module.index.functions.get(name)
+                if item is not None:
+                    yield Binding(module, item)
+
+    def _has_package(self, name: str) -> bool:
+        return any(root.joinpath(*name.split(".")).is_dir() for root in self.roots)
+
+    def _load(self, name: str, path: Path, is_package: bool) -> SourceModule | None:
+        display = self.display(path)
+        try:
+            source = path.read_bytes()
+            index = index_source(source)
+            text = source.decode("utf-8-sig", errors="replace")
+        except (OSError, SyntaxError) as error:
+            line = getattr(error, "lineno", None)
+            where = f"{display}:{line}" if line else display
+            self.unreadable[display] = f"{where}: {getattr(error, 'msg', None) or error}"
+            return None
+        # Not splitlines(): it also splits at form feeds, which Python's own line numbers do not count.
+        lines = [line + "\n" for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n")]
+        return SourceModule(name, path, display, lines, index, is_package)

@@ -1,0 +1,266 @@
+"""The values of the abstract interpretation.
+
+Plain Python data (ints, strings, lists, dicts, None) stands for itself. A tensor is a formal sum of *terms*: the
+embedding, and one term for each branch (attention, MLP) that a layer adds. So ``hidden + residual`` is a union of
+terms, a fused add-norm returns (norm of the union, the union), and a captured tensor is h[k] exactly when its terms
+are all that had been added to the residual stream before layer k. Nothing about an engine is written here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import libcst as cst
+
+from eaglelint.source.heap import CacheDict
+from eaglelint.source.index import ClassInfo, FunctionInfo
+from eaglelint.source.slices import Site, Slice
+from eaglelint.source.tree import SourceModule
+
+__all__ = [
+    "BoundMethod",
+    "Branch",
+    "BuiltinMethod",
+    "Cat",
+    "ClassValue",
+    "Closure",
+    "Dim",
+    "Env",
+    "External",
+    "Frame",
+    "Function",
+    "Input",
+    "Instance",
+    "LayerOutput",
+    "ModuleValue",
+    "Norm",
+    "Opaque",
+    "Partial",
+    "SuperValue",
+    "Tensor",
+    "TensorBuffer",
+    "TensorView",
+    "Term",
+    "Unknown",
+]
+
+
+# --- tensors -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """What the stream starts from: the embedding, or a placeholder for a layer's input."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """What one module computed from normed input: attention's or the MLP's contribution.
+
+    ``layer`` is the decoder layer that was running, -1 before the first; ``what`` names the module, ``serial`` counts
+    its calls in that layer.
+    """
+
+    layer: int
+    serial: int
+    what: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Norm:
+    """The norm of a tensor."""
+
+    of: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Cat:
+    """A concatenation along the feature axis, in order."""
+
+    parts: tuple[Tensor, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """The result of something that could not be followed, and why."""
+
+    why: str
+    site: Site | None = None
+
+
+Term = Input | Branch | Norm | Cat | Opaque
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A formal sum of terms. ``site`` is where it was stored in a list, for evidence; it does not count in comparisons."""
+
+    terms: frozenset[Term]
+    site: Site | None = field(default=None, compare=False)
+    marks: frozenset[str] = field(default=frozenset(), compare=False)
+
+    @classmethod
+    def of(cls, term: Term) -> Tensor:
+        return cls(frozenset((term,)))
+
+    def single(self) -> Term | None:
+        return next(iter(self.terms)) if len(self.terms) == 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class LayerOutput:
+    """What a decoder layer without source returns: taken apart into a pair, or used whole, as its caller does."""
+
+    hidden: Tensor
+    residual: Tensor | None
+    whole: Tensor
+
+
+@dataclass(eq=False, slots=True)
+class TensorBuffer:
+    """A preallocated buffer that views are written into; ``writes`` maps the view's place to what was written."""
+
+    writes: dict[Any, Any] = field(default_factory=dict)
+    site: Site | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TensorView:
+    """A stretch of a buffer along the feature axis: its place in units of the feature width, None if unknown."""
+
+    buffer: TensorBuffer
+    place: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Dim:
+    """A multiple of a tensor's feature width, which is never known here: ``count`` times H."""
+
+    count: int
+
+
+# --- everything else -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A value that is not known. All unknown values are equal: two outcomes that are unknown agree."""
+
+    why: str = field(default="", compare=False)
+    present: bool = field(default=False, compare=False)  # known not to be None
+
+
+@dataclass(frozen=True, slots=True)
+class External:
+    """Something from a package that is not among the sources: ``torch.cat``."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleValue:
+    module: SourceModule
+
+
+@dataclass(frozen=True, slots=True)
+class ClassValue:
+    module: SourceModule
+    info: ClassInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function or method of the sources. ``owner`` is the class that defines it, for ``super()``."""
+
+    module: SourceModule
+    info: FunctionInfo
+    owner: ClassValue | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Closure:
+    """A nested function or lambda with the variables around it."""
+
+    node: cst.FunctionDef | cst.Lambda
+    frame: Any  # the Frame that it was made in; typed there
+
+
+@dataclass(frozen=True, slots=True)
+class BoundMethod:
+    function: Function
+    receiver: Any
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltinMethod:
+    """A method of a list, dict, set, string or tensor: ``aux.append`` with its receiver."""
+
+    receiver: Any
+    name: str
+
+
+@dataclass(eq=False, slots=True)
+class Partial:
+    function: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SuperValue:
+    receiver: Any
+    after: ClassValue
+
+
+@dataclass(eq=False, slots=True)
+class Instance:
+    """An object. Attributes that no method has set yet are computed from ``__init__`` when first read.
+
+    ``cls`` is None for a stand-in of something outside the sources, whose other attributes are unknown.
+    ``payload`` is the list behind a subclass of ``list``. ``layer`` is its index where it is a decoder layer.
+    """
+
+    cls: ClassValue | None
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    attrs: dict[str, Any] = field(default_factory=dict)
+    lazy: dict[str, Any] = field(default_factory=CacheDict)
+    name: str = ""
+    payload: list[Any] | None = None
+    layer: int | None = None
+    siblings: list[Any] | None = None
+    closed: bool = False
+    pending: set[str] = field(default_factory=set)
+
+
+@dataclass(eq=False, slots=True)
+class Env:
+    """Local variables, with the enclosing function's behind them."""
+
+    variables: dict[str, Any]
+    outer: Env | None = None
+
+    def find(self, name: str) -> Env | None:
+        env: Env | None = self
+        while env is not None and name not in env.variables:
+            env = env.outer
+        return env
+
+
+@dataclass(eq=False, slots=True)
+class Frame:
+    """One running function: where its code stands and what ``super()`` and global names mean in it."""
+
+    slice: Slice
+    module: SourceModule
+    env: Env
+    function: str = ""
+    owner: ClassValue | None = None
+    receiver: Any = None
+    # While an attribute is computed from a sliced __init__: attributes that were set meanwhile stay.
+    initialising: Instance | None = None
+    wanted: str | None = None
+    stub: bool = False

@@ -1,0 +1,1 @@
+"""The JSON Schemas of what eaglelint reads and writes, as package data."""

@@ -1,0 +1,101 @@
+"""Released packages to test against: fetched by name, version and hash, unpacked once, kept in a cache."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["SGLANG_0_5_9", "SGLANG_0_5_23", "VLLM_0_33_0", "Package", "package_directory"]
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """One wheel of a release, named by the hash of its bytes."""
+
+    name: str
+    version: str
+    sha256: str
+
+    @property
+    def directory(self) -> str:
+        """The hash is part of the name, so a changed pin never meets an old tree."""
+        return f"{self.name}-{self.version}-{self.sha256[:12]}"
+
+
+SGLANG_0_5_9 = Package("sglang", "0.5.9", "8a936c4d25fea605f44254e533cff2144c73ceffbc1f8738aba393461bbb64d1")
+SGLANG_0_5_23 = Package("sglang", "0.5.23", "00b3cd5b265ac76c64185fbb6b95424f324ddd9f428d0306b77bc9db9d859937")
+VLLM_0_33_0 = Package("vllm", "0.33.0", "4b6bdec4ab269990bf70d45a3c1e94c3760a27064513760193b26d6f0da883aa")
+
+# The wheels are for one interpreter and platform, but only their sources are read, on any.
+_WHEEL_OF = (
+    "--python-version=3.11",
+    "--implementation=cp",
+    "--abi=cp311",
+    "--abi=abi3",
+    "--abi=none",
+    "--platform=manylinux_2_34_x86_64",
+    "--platform=manylinux_2_28_x86_64",
+    "--platform=any",
+)
+
+
+def package_directory(package: Package) -> Path:
+    """The directory of the unpacked sources, ``.../sglang``; downloads what is not in the cache.
+
+    Raises:
+        RuntimeError: The release cannot be had, or is not the one that was pinned.
+    """
+    cache = Path(os.environ.get("EAGLELINT_TEST_CACHE") or Path.home() / ".cache" / "eaglelint-tests")
+    cache.mkdir(parents=True, exist_ok=True)
+    tree = cache / package.directory
+    # A whole tree appears by one rename; the lock only keeps workers from downloading the same wheel side by side.
+    with _locked(cache / f"{package.directory}.lock"):
+        if not tree.is_dir():
+            with tempfile.TemporaryDirectory(dir=cache, prefix="unpacking-") as name:
+                unpacked = Path(name) / "tree"
+                _unpack(_download(package, Path(name)), unpacked)
+                unpacked.rename(tree)
+    return tree / package.name
+
+
+def _download(package: Package, directory: Path) -> Path:
+    """The wheel in ``directory``, its hash checked."""
+    requirement = f"{package.name}=={package.version}"
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-cache-dir"]
+    command += ["--no-deps", "--only-binary=:all:", *_WHEEL_OF, "--dest", str(directory), requirement]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    if run.returncode:
+        raise RuntimeError(f"{requirement} could not be downloaded:\n{run.stderr}")
+    (wheel,) = directory.glob("*.whl")
+    with wheel.open("rb") as file:
+        digest = hashlib.sha256()
+        while chunk := file.read(1 << 20):
+            digest.update(chunk)
+    if digest.hexdigest() != package.sha256:
+        raise RuntimeError(f"{wheel.name} has the hash {digest.hexdigest()}, pinned is {package.sha256}.")
+    return wheel
+
+
+def _unpack(wheel: Path, directory: Path) -> None:
+    """Writes the Python sources and the metadata, and removes the wheel: it may be hundreds of megabytes."""
+    with zipfile.ZipFile(wheel) as archive:
+        for name in archive.namelist():
+            if name.endswith((".py", ".dist-info/METADATA")):
+                archive.extract(name, directory)
+    wheel.unlink()
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
