@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
+
+import libcst as cst
 
 from eaglelint.engines.base import DraftReads, Engine, EngineSource, config_object
 from eaglelint.source.identify import Stream
@@ -68,13 +73,25 @@ def derive_serving(engine: Engine, source: EngineSource, request: ServingRequest
         return _Run(tuple(slot for slot, _ in found), tuple(reason for _, reason in found if reason), True, len(found))
 
     try:
-        outcomes = machine.explore(run, None)
+        with deep_recursion():
+            outcomes = machine.explore(run, None)
     except BudgetExceeded as error:
         where = f" at {error.site}" if error.site is not None else ""
         return _blank(engine, source, request).with_status("unknown", f"the interpretation stopped: {error.what}{where}")
     except RecursionError:
         return _blank(engine, source, request).with_status("unknown", "the interpretation stopped: nested too deeply")
     return _wiring(engine, source, request, machine, outcomes, reads, trails)
+
+
+@contextmanager
+def deep_recursion() -> Iterator[None]:
+    """Room for nested calls: one interpreted call takes about twenty of Python's own frames."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, 8000))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
 
 
 def parts_of(joined: Any, captured: Any) -> list[Tensor]:
@@ -117,8 +134,6 @@ def _wiring(
     reads: DraftReads,
     trails: list[tuple[list[Event], list[tuple[str, Site, int]]]],
 ) -> Wiring:
-    from dataclasses import replace
-
     wiring = _blank(engine, source, request)
     returned = [outcome for outcome in outcomes if outcome.raised is None]
     if not returned:
@@ -207,12 +222,19 @@ def _evidence(events: list[Event]) -> tuple[Evidence, ...]:
     slot = 0
     for event in events:
         if event.kind == "capture":
+            via = event.via
+            if via is not None and via.path != event.site.path:
+                found.append(Evidence(via.path, via.line, f"hands the collector to {_callee(via)}", slot))
             found.append(Evidence(event.site.path, event.site.line, event.site.code, slot))
             slot += 1
     joins = [event for event in events if event.kind == "cat"]
     if joins:
         found.append(Evidence(joins[-1].site.path, joins[-1].site.line, joins[-1].site.code))
     return tuple(found)
+
+
+def _callee(site: Site) -> str:
+    return site.slice.code(site.node.func) if isinstance(site.node, cst.Call) else "a layer"
 
 
 def _show(value: Any) -> str:

@@ -58,7 +58,11 @@ class SGLang:
         return found
 
     def prepare(self, machine: Machine, source: EngineSource, kind: str) -> None:
-        """Where the run meets the outside: the draft's config, the chosen algorithm, and the logits processor."""
+        """Where the run meets the outside: the server's arguments and the draft that they name."""
+        configuration = stand_in(machine, "the server's configuration")
+        for entry in ("RuntimeContext.config_bag", "get_global_server_args()", "get_server_args()"):
+            machine.intercepts[entry] = lambda m, args, kwargs, site: configuration
+        machine.intercepts["ModelConfig.from_server_args"] = lambda m, args, kwargs, site: stand_in(m, "model config")
         machine.intercepts["get_spec()"] = lambda m, args, kwargs, site: stand_in(
             m, "speculative arguments", speculative_draft_model_path="draft"
         )

@@ -6,7 +6,7 @@ from typing import Any
 
 import libcst as cst
 
-from eaglelint.source.machine import Event, Machine, Raised
+from eaglelint.source.machine import Machine, Raised
 from eaglelint.source.slices import Site
 from eaglelint.source.values import Branch, Dim, Frame, Instance, LayerOutput, Opaque, Tensor, TensorBuffer, TensorView, Unknown
 
@@ -77,7 +77,7 @@ def set_attribute(machine: Machine, receiver: Any, name: str, value: Any, site: 
         return
     machine.heap.set(receiver.attrs, name, value)
     if _is_ids(value):
-        machine.record(Event("set", name, value, site))
+        machine.record("set", name, value, site)
 
 
 def delete(machine: Machine, target: cst.BaseExpression, frame: Frame) -> None:
@@ -138,7 +138,7 @@ def write_view(machine: Machine, view: TensorView, value: Any, site: Site) -> No
     if isinstance(value, Tensor):
         value = Tensor(value.terms, site, value.marks)
     machine.heap.set(view.buffer.writes, place, value)
-    machine.record(Event("capture", "", value, site))
+    machine.record("capture", "", value, site)
 
 
 def _hashable(key: Any) -> bool:

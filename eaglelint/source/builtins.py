@@ -9,7 +9,7 @@ from typing import Any
 from eaglelint.source.assign import set_attribute, write_view
 from eaglelint.source.expressions import iterate, truth
 from eaglelint.source.lookup import MISSING, get_attribute, is_subclass
-from eaglelint.source.machine import Event, Machine, Raised
+from eaglelint.source.machine import Machine, Raised
 from eaglelint.source.operators import binary, normed, whole
 from eaglelint.source.slices import Site
 from eaglelint.source.values import (
@@ -70,7 +70,7 @@ def call_external(
         return machine.heap.born(items) if items is not None else Tensor.of(Opaque("a stack of unknown tensors", site))
     if name in _SAVE or (short in ("save", "save_file") and any(tensors_in(args))):
         if site is not None:
-            machine.record(Event("save", name, args[0] if args else kwargs, site))
+            machine.record("save", name, args[0] if args else kwargs, site)
         return None
     if name in ("os.getenv", "os.environ.get"):
         machine.used_assumptions.add("no environment variable set")
@@ -116,7 +116,7 @@ def _cat(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site | Non
     if isinstance(axis, int) and axis in (-1, 1, 2) and parts:
         result = Tensor.of(Cat(parts))
         if site is not None:
-            machine.record(Event("cat", "", result, site))
+            machine.record("cat", "", result, site)
         return result
     if len(parts) == 1:
         return parts[0]
@@ -179,7 +179,7 @@ def _list_method(machine: Machine, receiver: list[Any], name: str, args: _Args, 
         value = whole(args[-1])
         if isinstance(value, Tensor) and site is not None:
             value = Tensor(value.terms, site, value.marks)
-            machine.record(Event("capture", "", value, site))
+            machine.record("capture", "", value, site)
         machine.heap.touch(receiver)
         if name == "append":
             receiver.append(value)

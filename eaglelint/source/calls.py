@@ -133,13 +133,14 @@ def _must_follow(machine: Machine, callee: Any, args: tuple[Any, ...], kwargs: d
     """Whether a call can touch the stream or a list of captures; if not, it computes a branch from normed input."""
     if isinstance(callee, Instance) and callee.layer is not None:
         return True
-    if isinstance(callee, Function | BoundMethod) and not machine.in_layer:
+    function = callee.function if isinstance(callee, BoundMethod) else callee
+    if isinstance(function, Function) and (not machine.in_layer or (function.module.name, _qualname(function)) in machine.stubs):
         return True
     if any(carries_stream(machine, tensor) for tensor in tensors_in((args, kwargs))):
         return True
     return any(_collects(value) for value in (*args, *kwargs.values())) or (
         isinstance(callee, BoundMethod) and isinstance(callee.receiver, Instance) and bool(list(tensors_in(callee.receiver.attrs)))
-    ) or any(isinstance(value, Instance) and value.cls is None and any(tensors_in(value.attrs)) for value in (*args, *kwargs.values()))
+    )
 
 
 def _collects(value: Any) -> bool:
@@ -220,7 +221,7 @@ def _call_function(
         return not_followed(machine, function.info.name, args, kwargs, site)
     if stub is not None:
         machine.used_stubs.add(stub.name)
-    if node.asynchronous is not None:
+    if node.asynchronous is not None or _is_generator(machine, function):
         return not_followed(machine, function.info.name, args, kwargs, site)
     frame = Frame(
         piece,
@@ -232,6 +233,15 @@ def _call_function(
         stub=stub is not None,
     )
     return _run(machine, node, frame, args, kwargs, site)
+
+
+def _is_generator(machine: Machine, function: Function) -> bool:
+    """Whether a function yields: its values come later, and a context manager's body runs around other code."""
+    key = ("generator", function.module.name, function.info.line)
+    if key not in machine.memo:
+        text = function.module.text(function.info.line, function.info.end_line)
+        machine.memo[key] = re.search(r"^\s+(?:\w+ = )?\(?yield\b", text, re.M) is not None
+    return bool(machine.memo[key])
 
 
 def _call_closure(machine: Machine, closure: Closure, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None) -> Any:

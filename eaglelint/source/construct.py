@@ -8,7 +8,7 @@ from typing import Any
 import libcst as cst
 
 from eaglelint.source.lookup import MISSING, class_mro, find_method
-from eaglelint.source.machine import Machine
+from eaglelint.source.machine import Machine, Outcome, TooLong
 from eaglelint.source.prune import assigns_attribute, prune
 from eaglelint.source.slices import Slice
 from eaglelint.source.values import ClassValue, Env, Frame, Function, Instance, Unknown
@@ -66,15 +66,31 @@ def initial_attribute(machine: Machine, instance: Instance, name: str) -> Any:
         return _field(machine, instance, name)
     if not _may_set(machine, instance.cls, initialiser, name):
         return MISSING
+    # What __init__ leaves does not depend on what happens later: one computation serves every path.
+    remembered = ("attribute", id(instance), name, machine.facts())
     instance.pending.add(name)
     try:
-        outcomes = machine.explore(
-            lambda: run_initialiser(machine, instance, initialiser, instance.args, instance.kwargs, name), None
-        )
-        key = (f"{instance.cls.info.name}.{name}", "attribute")
-        found = machine.take(outcomes, key, None).value
+        if remembered in machine.memo:
+            outcomes = machine.memo[remembered][1]
+        else:
+            outcomes = machine.within(
+                machine.budget.attribute_steps // (8 if machine.in_layer else 1),
+                lambda: machine.explore(
+                    lambda: run_initialiser(machine, instance, initialiser, instance.args, instance.kwargs, name), None
+                ),
+            )
+            if not any(outcome.net for outcome in outcomes):
+                machine.memo[remembered] = (instance, outcomes)
+        found = machine.take(outcomes, (f"{instance.cls.info.name}.{name}", "attribute"), None).value
+    except TooLong:
+        if machine.steps > machine.soft_limit:
+            raise
+        found = Unknown(f"{instance.cls.info.name}.{name} takes too long to follow")
+        machine.memo[remembered] = (instance, [Outcome(found, None, [], {}, ())])
     finally:
         instance.pending.discard(name)
+    if found is None and instance.shared:
+        found = Unknown(f"{name} is set at run time", present=True)
     if found is not MISSING:
         machine.heap.set(instance.lazy, name, found)
     return found

@@ -56,6 +56,7 @@ def call_layer(machine: Machine, layer: Instance, args: tuple[Any, ...], kwargs:
 
     assert layer.layer is not None
     machine.layer = layer.layer
+    machine.layer_site = site
     cells = _cells(args, kwargs)
     handed = (whole(value) for value in (*args, *kwargs.values()))
     entry = (*(value for value in handed if isinstance(value, Tensor)), *(box[key] for box, key in cells))

@@ -93,6 +93,8 @@ def _module_variable(machine: Machine, module: SourceModule, name: str, line: in
     value = env.variables.get(name, Unknown(f"{name} is computed at import time"))
     if value is None and re.search(rf"^\s+global\b.*\b{re.escape(name)}\b", "".join(module.lines), re.M):
         value = Unknown(f"{name} is set at run time", present=True)  # None is only its place until then
+    if isinstance(value, Instance):
+        value.shared = True
     machine.globals[key] = value if len(outcomes) == 1 and outcomes[0].raised is None else Unknown(f"{name} depends on the platform")
     return machine.globals[key]
 

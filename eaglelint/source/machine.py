@@ -13,7 +13,7 @@ from eaglelint.source.slices import Site
 from eaglelint.source.tree import SourceTree
 from eaglelint.source.values import Branch, Input, Instance, Tensor
 
-__all__ = ["Budget", "BudgetExceeded", "Decision", "Event", "LayerPass", "Machine", "NeedsDecision", "Outcome", "Raised"]
+__all__ = ["Budget", "BudgetExceeded", "Decision", "Event", "LayerPass", "Machine", "NeedsDecision", "Outcome", "Raised", "TooLong"]
 
 
 class Raised(Exception):
@@ -35,15 +35,21 @@ class BudgetExceeded(Exception):
         self.site = site
 
 
+class TooLong(Exception):
+    """One value takes longer to compute than it is worth; it is taken as unknown."""
+
+
 class NeedsDecision(Exception):
     """While both sides of a condition are tried out, one of them meets a condition that really forks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Bounds of one run: statements and calls, nesting of calls, outcomes of one call."""
+    """Bounds of one run: statements and calls in all, for one attribute and for one condition, nesting of calls, outcomes of one call."""
 
-    steps: int = 400_000
+    steps: int = 200_000
+    attribute_steps: int = 12_000
+    test_steps: int = 1_500
     depth: int = 60
     outcomes: int = 64
 
@@ -81,6 +87,7 @@ class Event:
     name: str
     value: Any
     site: Site
+    via: Site | None = None  # the call of the decoder layer in which it happened
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +136,12 @@ class Machine:
         self.budget = budget or Budget()
         self.num_layers = num_layers
         self.steps = 0
+        self.soft_limit = self.budget.steps
         self.depth = 0
         self.catching = 0
         self.layer = -1
         self.in_layer = False
+        self.layer_site: Site | None = None
         # The trail does not tell outcomes apart: two paths that wire the same agree.
         self.events: list[Event] = CacheList()
         self.faults: list[tuple[str, Site, int]] = CacheList()
@@ -149,12 +158,31 @@ class Machine:
         self.steps += 1
         if self.steps > self.budget.steps:
             raise BudgetExceeded(f"more than {self.budget.steps:,} steps", site)
+        if self.steps > self.soft_limit:
+            raise TooLong
+
+    def within(self, steps: int, run: Callable[[], Any]) -> Any:
+        """Run with at most that many steps.
+
+        Raises:
+            TooLong: They did not suffice; all changes are undone.
+        """
+        outer = self.soft_limit
+        self.soft_limit = min(outer, self.steps + steps)
+        mark = self.heap.mark()
+        try:
+            return run()
+        except TooLong:
+            self.heap.rollback(mark)
+            raise
+        finally:
+            self.soft_limit = outer
 
     # --- trail ---
 
-    def record(self, event: Event) -> None:
+    def record(self, kind: str, name: str, value: Any, site: Site) -> None:
         self.heap.touch(self.events)
-        self.events.append(event)
+        self.events.append(Event(kind, name, value, site, self.layer_site if self.in_layer else None))
 
     def fault(self, message: str, site: Site) -> None:
         self.heap.touch(self.faults)

@@ -12,7 +12,7 @@ from eaglelint.source.calls import call_value
 from eaglelint.source.expressions import evaluate, iterate, truth
 from eaglelint.source.index import Import
 from eaglelint.source.lookup import MISSING, get_attribute, import_value
-from eaglelint.source.machine import Machine, Raised
+from eaglelint.source.machine import Machine, Raised, TooLong
 from eaglelint.source.operators import binary
 from eaglelint.source.same import NotJoinable, join, same
 from eaglelint.source.slices import Site
@@ -113,12 +113,24 @@ def _raised(machine: Machine, statement: cst.Raise, frame: Frame) -> Raised:
 
 
 def _run_if(machine: Machine, statement: cst.If, frame: Frame) -> Flow:
-    known = truth(evaluate(machine, statement.test, frame))
+    known = _test(machine, statement.test, frame)
     if known is not None:
         return _run_side(machine, statement, known, frame)
     if _merged(machine, frame, lambda side: _run_side(machine, statement, side, frame)):
         return None
     return _run_side(machine, statement, choose(machine, statement.test, frame), frame)
+
+
+def _test(machine: Machine, test: cst.BaseExpression, frame: Frame) -> bool | None:
+    """The truth of a condition; inside a layer only as far as it can be told with little work."""
+    if not machine.in_layer:
+        return truth(evaluate(machine, test, frame))
+    try:
+        return machine.within(machine.budget.test_steps, lambda: truth(evaluate(machine, test, frame)))  # type: ignore[no-any-return]
+    except TooLong:
+        if machine.steps > machine.soft_limit:
+            raise
+        return None
 
 
 def _run_side(machine: Machine, statement: cst.If, side: bool, frame: Frame) -> Flow:

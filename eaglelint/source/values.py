@@ -221,6 +221,8 @@ class Instance:
 
     ``cls`` is None for a stand-in of something outside the sources, whose other attributes are unknown.
     ``payload`` is the list behind a subclass of ``list``. ``layer`` is its index where it is a decoder layer.
+    ``closed`` objects have no attributes but the given ones. ``shared`` ones are held by a module: what ``__init__``
+    leaves None in them is set at run time.
     """
 
     cls: ClassValue | None
@@ -233,6 +235,7 @@ class Instance:
     layer: int | None = None
     siblings: list[Any] | None = None
     closed: bool = False
+    shared: bool = False
     pending: set[str] = field(default_factory=set)
 
 
