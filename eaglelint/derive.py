@@ -44,11 +44,11 @@ class _Run:
     count: int | None
 
 
-def derive_serving(engine: Engine, source: EngineSource, request: ServingRequest, *, budget: Budget | None = None) -> Wiring:
+def derive_serving(
+    engine: Engine, source: EngineSource, request: ServingRequest, *, budget: Budget | None = None
+) -> Wiring:
     """The wiring of one target class; never raises for what the source does, an unknown wiring says why."""
-    machine = Machine(
-        source.tree, stubs=load_stubs(engine.name), budget=budget, num_layers=request.num_layers
-    )
+    machine = Machine(source.tree, stubs=load_stubs(engine.name), budget=budget, num_layers=request.num_layers)
     reads = DraftReads()
     trails: list[tuple[list[Event], list[tuple[str, Site, int]]]] = []
 
@@ -77,7 +77,9 @@ def derive_serving(engine: Engine, source: EngineSource, request: ServingRequest
             outcomes = machine.explore(run, None)
     except BudgetExceeded as error:
         where = f" at {error.site}" if error.site is not None else ""
-        return _blank(engine, source, request).with_status("unknown", f"the interpretation stopped: {error.what}{where}")
+        return _blank(engine, source, request).with_status(
+            "unknown", f"the interpretation stopped: {error.what}{where}"
+        )
     except RecursionError:
         return _blank(engine, source, request).with_status("unknown", "the interpretation stopped: nested too deeply")
     return _wiring(engine, source, request, machine, outcomes, reads, trails)
@@ -100,7 +102,7 @@ def parts_of(joined: Any, captured: Any) -> list[Tensor]:
         term = joined.single()
         return list(term.parts) if isinstance(term, Cat) else [joined]
     if isinstance(joined, TensorBuffer):
-        places = sorted((place for place in joined.writes if isinstance(place, int)))
+        places = sorted(place for place in joined.writes if isinstance(place, int))
         return [joined.writes[place] for place in places if isinstance(joined.writes[place], Tensor)]
     if isinstance(joined, Instance) and joined.payload is not None:
         joined = joined.payload
@@ -177,7 +179,9 @@ def _wiring(
         reason="; ".join(dict.fromkeys(reasons)) or None,
         summaries=len(machine.used_stubs),
         evidence=_evidence(events),
-        faults=tuple(Fault(text, site.path, site.line, None, layer if layer >= 0 else 0) for text, site, layer in faults),
+        faults=tuple(
+            Fault(text, site.path, site.line, None, layer if layer >= 0 else 0) for text, site, layer in faults
+        ),
         ids_from=_ids_from(reads),
         layer_ids=_ids(request, reads),
     )
@@ -209,7 +213,11 @@ def _fault(raised: Raised) -> Fault:
 
 
 def _raise_evidence(raised: Raised) -> tuple[Evidence, ...]:
-    return () if raised.site is None else (Evidence(raised.site.path, raised.site.line, f"raises {raised.kind}: {raised.message}"),)
+    return (
+        ()
+        if raised.site is None
+        else (Evidence(raised.site.path, raised.site.line, f"raises {raised.kind}: {raised.message}"),)
+    )
 
 
 def _evidence(events: list[Event]) -> tuple[Evidence, ...]:

@@ -7,24 +7,43 @@ from dataclasses import dataclass
 
 from eaglelint.artifacts.draft import DraftConfig
 from eaglelint.artifacts.target import TargetConfig
-from eaglelint.finding import Edit, Finding, Related, Severity, Confidence, Span
+from eaglelint.finding import Confidence, Edit, Finding, Related, Severity, Span
 from eaglelint.wiring import Wiring
 
-__all__ = ["Check", "Facts", "Rule"]
+__all__ = ["Check", "Facts", "Rule", "Served"]
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """One engine's end of a pipeline.
+
+    Attributes:
+        wiring: What the engine feeds the draft. ``wiring.layer_ids`` are the ids that it took, ``"default"`` where it
+            fell back to its own list; ``wiring.ids_from`` is the key path that it took them from.
+        looks_in: The key paths at which this engine finds ids, the preferred one first, derived from its resolver.
+        mended_ids: Ids with which this engine, verified by another derivation, serves just what was trained;
+            None where the training is not known or no such ids were found.
+        uncaptured: Positions in ``wiring.layer_ids`` whose state never reaches the draft.
+    """
+
+    wiring: Wiring
+    looks_in: tuple[tuple[str, ...], ...] = ()
+    mended_ids: tuple[int, ...] | None = None
+    uncaptured: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
     """All that a rule may look at: one draft, the target it speaks for, and the wirings at both ends.
 
-    ``training`` is extracted from code or declared with ``--trained-by``; ``None`` where neither is known.
-    ``servings`` holds one wiring for each engine that the draft is served by.
+    ``training`` is extracted from code or declared with ``--trained-by``; None where neither is known.
+    ``servings`` holds one entry for each engine that the draft is served by.
     """
 
     draft: DraftConfig | None
     target: TargetConfig | None
     training: Wiring | None
-    servings: tuple[Wiring, ...]
+    servings: tuple[Served, ...]
 
 
 Check = Callable[["Rule", Facts], Iterator[Finding]]

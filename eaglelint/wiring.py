@@ -7,7 +7,19 @@ from typing import Any, Literal
 
 from eaglelint.finding import Span
 
-__all__ = ["Condition", "Evidence", "Fault", "Form", "LayerIds", "Mismatch", "Party", "Slot", "Status", "Wiring", "compare"]
+__all__ = [
+    "Condition",
+    "Evidence",
+    "Fault",
+    "Form",
+    "LayerIds",
+    "Mismatch",
+    "Party",
+    "Slot",
+    "Status",
+    "Wiring",
+    "compare",
+]
 
 Party = Literal["serving", "training", "draft"]
 Status = Literal["exact", "conditional", "unknown"]

@@ -64,7 +64,9 @@ class Engine(Protocol):
     def build_model(self, machine: Machine, cls: Binding, target: Any) -> Instance:
         """The target model, with the target's config."""
 
-    def configure(self, machine: Machine, source: EngineSource, model: Instance, kind: str, draft: Any, ids: Any) -> bool:
+    def configure(
+        self, machine: Machine, source: EngineSource, model: Instance, kind: str, draft: Any, ids: Any
+    ) -> bool:
         """Hand the ids to the model as the engine does: from a draft config, or as given. False: it captures nothing."""
 
     def forward(self, machine: Machine, source: EngineSource, model: Instance) -> Any:
@@ -84,7 +86,10 @@ class _Tracked(dict[str, Any]):
 
     def __init__(self, data: dict[str, Any], path: tuple[str, ...], reads: DraftReads) -> None:
         super().__init__(
-            {key: _Tracked(value, (*path, key), reads) if isinstance(value, dict) else value for key, value in data.items()}
+            {
+                key: _Tracked(value, (*path, key), reads) if isinstance(value, dict) else value
+                for key, value in data.items()
+            }
         )
         self._path = path
         self._reads = reads
@@ -106,11 +111,17 @@ class _Tracked(dict[str, Any]):
         return value
 
     def _note(self, key: str, value: Any) -> None:
-        if isinstance(value, list) and value and all(isinstance(item, int) and not isinstance(item, bool) for item in value):
+        if (
+            isinstance(value, list)
+            and value
+            and all(isinstance(item, int) and not isinstance(item, bool) for item in value)
+        ):
             self._reads.found.append(((*self._path, key), value))
 
 
-def config_object(machine: Machine, data: dict[str, Any], *, reads: DraftReads | None = None, name: str = "config") -> Instance:
+def config_object(
+    machine: Machine, data: dict[str, Any], *, reads: DraftReads | None = None, name: str = "config"
+) -> Instance:
     """A Hugging Face config with these keys.
 
     With ``reads`` it is a draft's: keys that it lacks are absent, sections stay dicts, and reads are noted. Without,
@@ -120,7 +131,9 @@ def config_object(machine: Machine, data: dict[str, Any], *, reads: DraftReads |
         draft = Instance(None, attrs=_Tracked(data, (), reads), name=name, closed=True)
         return draft
     attrs = {
-        key: config_object(machine, value, name=f"{name}.{key}") if isinstance(value, dict) and key.endswith("_config") else value
+        key: config_object(machine, value, name=f"{name}.{key}")
+        if isinstance(value, dict) and key.endswith("_config")
+        else value
         for key, value in data.items()
     }
     return machine.new_instance(Instance(None, attrs=attrs, name=name))

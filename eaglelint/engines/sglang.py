@@ -78,11 +78,15 @@ class SGLang:
             )
         )
 
-    def configure(self, machine: Machine, source: EngineSource, model: Instance, kind: str, draft: Any, ids: Any) -> bool:
+    def configure(
+        self, machine: Machine, source: EngineSource, model: Instance, kind: str, draft: Any, ids: Any
+    ) -> bool:
         captures, layer_ids = (True, ids) if draft is None else self._resolve(machine, source, kind, draft)
         if captures is False:
             return False
-        setter = next((m for m in (get_attribute(machine, model, name) for name in _SETTERS[kind]) if m is not MISSING), None)
+        setter = next(
+            (m for m in (get_attribute(machine, model, name) for name in _SETTERS[kind]) if m is not MISSING), None
+        )
         if setter is None:
             assert model.cls is not None
             raise Raised("AttributeError", f"{model.cls.info.name} has no {_SETTERS[kind][0]}", None)
@@ -97,7 +101,9 @@ class SGLang:
 
         directories = (source.package / "srt" / "model_executor", source.package / "srt" / "speculative")
         algorithm = enum_member(machine, source, directories[1:], "SpeculativeAlgorithm", _ALGORITHMS[kind])
-        draft_model = stand_in(machine, "draft model config", hf_config=draft, num_nextn_predict_layers=None, is_hybrid_swa=False)
+        draft_model = stand_in(
+            machine, "draft model config", hf_config=draft, num_nextn_predict_layers=None, is_hybrid_swa=False
+        )
         machine.intercepts["ModelConfig.from_server_args"] = lambda m, args, kwargs, site: draft_model
         suffix = "eagle" if _ALGORITHMS[kind] == "EAGLE3" else "dflash"
         attribute = "eagle_aux_hidden_state_layer_ids" if suffix == "eagle" else "dflash_target_layer_ids"
@@ -107,7 +113,9 @@ class SGLang:
             arguments = {
                 "config": holder,
                 "server_args": Unknown("the server's arguments"),
-                "model_config": stand_in(machine, "target model config", hf_text_config=stand_in(machine, "text config")),
+                "model_config": stand_in(
+                    machine, "target model config", hf_text_config=stand_in(machine, "text config")
+                ),
                 "spec_algorithm": algorithm,
                 "is_draft_worker": False,
             }
@@ -197,5 +205,3 @@ def _auxiliary(machine: Machine, source: EngineSource, args: tuple[Any, ...], kw
     piece, node = function_node(method)
     frame = Frame(piece, method.module, Env({}))
     return bind_arguments(machine, node.params, (None, *args), kwargs, frame).get("aux_hidden_states")
-
-

@@ -68,7 +68,9 @@ class VLLM:
             Instance(ClassValue(cls.module, cls.item), (), {"vllm_config": config, "prefix": ""}, name=cls.item.name)
         )
 
-    def configure(self, machine: Machine, source: EngineSource, model: Instance, kind: str, draft: Any, ids: Any) -> bool:
+    def configure(
+        self, machine: Machine, source: EngineSource, model: Instance, kind: str, draft: Any, ids: Any
+    ) -> bool:
         if draft is not None:
             spec = stand_in(
                 machine,
@@ -124,7 +126,9 @@ class VLLM:
         method = get_attribute(machine, instance, "_setup_eagle3_aux_hidden_state_outputs")
         machine.intercepts["GPUModelRunner.get_model"] = lambda m, args, kwargs, site: model
         if method is MISSING:
-            ids = call_value(machine, get_attribute(machine, instance, "_get_eagle3_aux_layers_from_config"), (), {}, None)
+            ids = call_value(
+                machine, get_attribute(machine, instance, "_get_eagle3_aux_layers_from_config"), (), {}, None
+            )
             self.configure(machine, source, model, "eagle3", None, list(ids) if ids else None)
             return
         call_value(machine, method, (), {}, None)
@@ -145,7 +149,9 @@ class VLLM:
     def concatenate(self, machine: Machine, source: EngineSource, captured: Any) -> Any:
         """The runner's ``torch.cat`` over the list that the model returned."""
         worker = source.package / "v1" / "worker"
-        directories = (worker / "gpu" / "spec_decode",) if self.runner == "V2" and (worker / "gpu").is_dir() else (worker,)
+        directories = (
+            (worker / "gpu" / "spec_decode",) if self.runner == "V2" and (worker / "gpu").is_dir() else (worker,)
+        )
         for directory in directories:
             for path in source.tree.files(directory):
                 if not re.search(rb"torch\.cat\(\s*(?:\[[^\]]+ in )?aux_hidden_states\b", path.read_bytes()):
@@ -162,7 +168,10 @@ def _cat_call(source: EngineSource, path: Path) -> Any:
     module = source.tree.module_at(path)
     if module is None:
         return None
-    functions = [*module.index.functions.values(), *(m for c in module.index.classes.values() for m in c.methods.values())]
+    functions = [
+        *module.index.functions.values(),
+        *(m for c in module.index.classes.values() for m in c.methods.values()),
+    ]
     for info in functions:
         text = module.text(info.line, info.end_line)
         if "aux_hidden_states" not in text or "torch.cat(" not in text:

@@ -8,7 +8,18 @@ import libcst as cst
 
 from eaglelint.source.machine import Machine, Raised
 from eaglelint.source.slices import Site
-from eaglelint.source.values import Branch, Dim, Frame, Instance, LayerOutput, Opaque, Tensor, TensorBuffer, TensorView, Unknown
+from eaglelint.source.values import (
+    Branch,
+    Dim,
+    Frame,
+    Instance,
+    LayerOutput,
+    Opaque,
+    Tensor,
+    TensorBuffer,
+    TensorView,
+    Unknown,
+)
 
 __all__ = ["assign", "delete", "set_attribute", "unpack"]
 

@@ -49,10 +49,20 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
     Assumption(
         "ranks",
         "one device",
-        _names("rank_in_group", "(?:get_)?(?:[a-z0-9_]+_)?(?:tp|pp|dp|ep|cp)_rank", "local_rank", "get_(?:[a-z0-9_]+_)?rank"),
+        _names(
+            "rank_in_group",
+            "(?:get_)?(?:[a-z0-9_]+_)?(?:tp|pp|dp|ep|cp)_rank",
+            "local_rank",
+            "get_(?:[a-z0-9_]+_)?rank",
+        ),
         0,
     ),
-    Assumption("ranks", "one device", _names("(?:[a-z0-9_]+_)?(?:enable|use)_(?:prefill_)?(?:cp|context_parallel)", "[a-z_]+_prefill_cp"), False),
+    Assumption(
+        "ranks",
+        "one device",
+        _names("(?:[a-z0-9_]+_)?(?:enable|use)_(?:prefill_)?(?:cp|context_parallel)", "[a-z_]+_prefill_cp"),
+        False,
+    ),
     Assumption("tbo", "no two-batch overlap", _names("can_run_tbo", "enable_two_batch_overlap"), False),
     Assumption("idle", "a batch with tokens in it", _names("is_idle"), False),
     Assumption("platform", "an NVIDIA GPU", _names("_?is_cuda(?:_alike)?"), True),

@@ -36,16 +36,60 @@ _Args = tuple[Any, ...]
 
 # Methods after which a tensor is the same state: another type, place, layout or choice of tokens.
 _KEEPING = frozenset(
-    "clone detach contiguous to type type_as float half bfloat16 double cpu cuda npu view reshape squeeze unsqueeze flatten "
-    "expand expand_as requires_grad_ pin_memory numpy flatten narrow index_select tensor_split split chunk unbind".split()
+    [
+        "clone",
+        "detach",
+        "contiguous",
+        "to",
+        "type",
+        "type_as",
+        "float",
+        "half",
+        "bfloat16",
+        "double",
+        "cpu",
+        "cuda",
+        "npu",
+        "view",
+        "reshape",
+        "squeeze",
+        "unsqueeze",
+        "flatten",
+        "expand",
+        "expand_as",
+        "requires_grad_",
+        "pin_memory",
+        "numpy",
+        "flatten",
+        "narrow",
+        "index_select",
+        "tensor_split",
+        "split",
+        "chunk",
+        "unbind",
+    ]
 )
 _KEEPING_FUNCTIONS = frozenset(
-    "torch.clone torch.squeeze torch.unsqueeze torch.reshape torch.flatten torch.as_tensor torch.tensor torch.narrow "
-    "torch.index_select torch.Tensor.contiguous".split()
+    [
+        "torch.clone",
+        "torch.squeeze",
+        "torch.unsqueeze",
+        "torch.reshape",
+        "torch.flatten",
+        "torch.as_tensor",
+        "torch.tensor",
+        "torch.narrow",
+        "torch.index_select",
+        "torch.Tensor.contiguous",
+    ]
 )
-_CAT = frozenset("torch.cat torch.concat torch.concatenate torch.hstack numpy.concatenate np.concatenate".split())
-_STACK = frozenset("torch.stack numpy.stack".split())
-_SAVE = frozenset("torch.save safetensors.torch.save_file pickle.dump numpy.save numpy.savez save_file".split())
+_CAT = frozenset(
+    ["torch.cat", "torch.concat", "torch.concatenate", "torch.hstack", "numpy.concatenate", "np.concatenate"]
+)
+_STACK = frozenset(["torch.stack", "numpy.stack"])
+_SAVE = frozenset(
+    ["torch.save", "safetensors.torch.save_file", "pickle.dump", "numpy.save", "numpy.savez", "save_file"]
+)
 
 
 def call_external(
@@ -61,7 +105,11 @@ def call_external(
         if name[9:].endswith(("Error", "Exception")):
             return Unknown("an exception")
     if name == "intrinsic.normed":
-        return normed(machine, args[0]) if isinstance(args[0], Tensor) else Tensor.of(Opaque("the norm of an unknown value", site))
+        return (
+            normed(machine, args[0])
+            if isinstance(args[0], Tensor)
+            else Tensor.of(Opaque("the norm of an unknown value", site))
+        )
     short = name.rsplit(".", 1)[-1]
     if name in _CAT:
         return _cat(machine, args, kwargs, site)
@@ -91,7 +139,9 @@ def call_external(
         return args[1]
     if name in ("itertools.chain",):
         parts = [iterate(machine, part, site) for part in args] if site else []
-        return machine.heap.born([item for part in parts if part for item in part]) if None not in parts else Unknown(name)
+        return (
+            machine.heap.born([item for part in parts if part for item in part]) if None not in parts else Unknown(name)
+        )
     if name.startswith("math.") and all(isinstance(arg, int | float) for arg in args) and hasattr(math, short):
         try:
             return getattr(math, short)(*args)
@@ -111,8 +161,15 @@ def _cat(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site | Non
     if isinstance(source, Instance) and source.payload is not None:
         source = source.payload
     if not isinstance(source, list | tuple):
-        return Tensor.of(Opaque("a concatenation of unknown tensors", site)) if isinstance(source, Tensor) else Unknown("a concatenation")
-    parts = tuple(whole(item) if isinstance(whole(item), Tensor) else Tensor.of(Opaque("a part that is not known", site)) for item in source)
+        return (
+            Tensor.of(Opaque("a concatenation of unknown tensors", site))
+            if isinstance(source, Tensor)
+            else Unknown("a concatenation")
+        )
+    parts = tuple(
+        whole(item) if isinstance(whole(item), Tensor) else Tensor.of(Opaque("a part that is not known", site))
+        for item in source
+    )
     if isinstance(axis, int) and axis in (-1, 1, 2) and parts:
         result = Tensor.of(Cat(parts))
         if site is not None:
@@ -145,7 +202,9 @@ def _module_list(machine: Machine, args: _Args, site: Site | None) -> Any:
 # --- methods of data and tensors -----------------------------------------------------------------------------------
 
 
-def call_builtin_method(machine: Machine, receiver: Any, name: str, args: _Args, kwargs: dict[str, Any], site: Site | None) -> Any:
+def call_builtin_method(
+    machine: Machine, receiver: Any, name: str, args: _Args, kwargs: dict[str, Any], site: Site | None
+) -> Any:
     """A method of a list, dict, set, string or tensor."""
     if isinstance(receiver, list):
         return _list_method(machine, receiver, name, args, kwargs, site)
@@ -160,7 +219,9 @@ def call_builtin_method(machine: Machine, receiver: Any, name: str, args: _Args,
         return receiver
     if isinstance(receiver, TensorBuffer):
         return receiver if name in _KEEPING else Unknown(name)
-    if isinstance(receiver, tuple | frozenset | str | range) and all(isinstance(a, int | str | tuple | list) for a in args):
+    if isinstance(receiver, tuple | frozenset | str | range) and all(
+        isinstance(a, int | str | tuple | list) for a in args
+    ):
         return _pure(receiver, name, args, kwargs, site)
     return Unknown(f"{name} of an unknown value")
 
@@ -174,7 +235,9 @@ def _pure(receiver: Any, name: str, args: _Args, kwargs: dict[str, Any], site: S
         raise Raised(type(error).__name__, str(error), site) from error
 
 
-def _list_method(machine: Machine, receiver: list[Any], name: str, args: _Args, kwargs: dict[str, Any], site: Site | None) -> Any:
+def _list_method(
+    machine: Machine, receiver: list[Any], name: str, args: _Args, kwargs: dict[str, Any], site: Site | None
+) -> Any:
     if name in ("append", "insert") and args:
         value = whole(args[-1])
         if isinstance(value, Tensor) and site is not None:
@@ -250,7 +313,9 @@ def _set_method(machine: Machine, receiver: set[Any], name: str, args: _Args, si
         raise Raised(type(error).__name__, str(error), site) from error
 
 
-def _tensor_method(machine: Machine, receiver: Tensor, name: str, args: _Args, kwargs: dict[str, Any], site: Site | None) -> Any:
+def _tensor_method(
+    machine: Machine, receiver: Tensor, name: str, args: _Args, kwargs: dict[str, Any], site: Site | None
+) -> Any:
     if name in ("add", "add_", "__add__") and args and site is not None and "alpha" not in kwargs:
         return binary(machine, "Add", receiver, args[0], site)
     if name in ("new_empty", "new_zeros", "new_ones"):
@@ -424,7 +489,11 @@ def _enumerate(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site
 
 def _zip(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site | None, caller: Frame | None) -> Any:
     parts = [iterate(machine, arg, site) if site else None for arg in args]
-    return Unknown("a zip of unknown items") if None in parts else machine.heap.born(list(zip(*[p for p in parts if p is not None], strict=False)))
+    return (
+        Unknown("a zip of unknown items")
+        if None in parts
+        else machine.heap.born(list(zip(*[p for p in parts if p is not None], strict=False)))
+    )
 
 
 def _reduced(function: Callable[..., Any]) -> Callable[..., Any]:

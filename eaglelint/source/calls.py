@@ -81,7 +81,9 @@ def call_value(
     """
     machine.step(site)
     name = _callee_name(callee, site)
-    intercept = machine.intercepts.get(_qualified_name(callee)) or machine.intercepts.get(name.rsplit(".", 1)[-1] + "()")
+    intercept = machine.intercepts.get(_qualified_name(callee)) or machine.intercepts.get(
+        name.rsplit(".", 1)[-1] + "()"
+    )
     if intercept is not None:
         return intercept(machine, args, kwargs, site)
     simple = _simple_call(machine, callee, name.rsplit(".", 1)[-1], args, kwargs, site)
@@ -95,7 +97,9 @@ def call_value(
         case Closure():
             return _call_closure(machine, callee, args, kwargs, site)
         case Partial():
-            return call_value(machine, callee.function, (*callee.args, *args), {**callee.kwargs, **kwargs}, site, caller)
+            return call_value(
+                machine, callee.function, (*callee.args, *args), {**callee.kwargs, **kwargs}, site, caller
+            )
         case ClassValue():
             return construct(machine, callee, args, kwargs)
         case Instance():
@@ -107,7 +111,9 @@ def call_value(
     return not_followed(machine, name, args, kwargs, site)
 
 
-def _simple_call(machine: Machine, callee: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None) -> Any:
+def _simple_call(
+    machine: Machine, callee: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None
+) -> Any:
     """Calls whose meaning does not depend on their code: assumed facts, collectives on one device, norms, branches."""
     if isinstance(callee, Function | BoundMethod | External | Unknown):
         assumption = assumed(name, machine.assumptions)
@@ -119,12 +125,18 @@ def _simple_call(machine: Machine, callee: Any, name: str, args: tuple[Any, ...]
     tensors = list(tensors_in((args, kwargs)))
     if not tensors:
         return MISSING
-    if isinstance(callee, Function | BoundMethod | External | Unknown) and _COLLECTIVE.fullmatch(name) and len(tensors) == 1:
+    if (
+        isinstance(callee, Function | BoundMethod | External | Unknown)
+        and _COLLECTIVE.fullmatch(name)
+        and len(tensors) == 1
+    ):
         machine.used_assumptions.add("one device")
         return tensors[0]
     if _is_named(callee, _NORM, name):
         return _call_norm(machine, args, kwargs, site)
-    if isinstance(callee, Function | BoundMethod | Instance | Unknown) and not _must_follow(machine, callee, args, kwargs):
+    if isinstance(callee, Function | BoundMethod | Instance | Unknown) and not _must_follow(
+        machine, callee, args, kwargs
+    ):
         return machine.branch(_callee_name(callee, site))
     return MISSING
 
@@ -134,12 +146,16 @@ def _must_follow(machine: Machine, callee: Any, args: tuple[Any, ...], kwargs: d
     if isinstance(callee, Instance) and callee.layer is not None:
         return True
     function = callee.function if isinstance(callee, BoundMethod) else callee
-    if isinstance(function, Function) and (not machine.in_layer or (function.module.name, _qualname(function)) in machine.stubs):
+    if isinstance(function, Function) and (
+        not machine.in_layer or (function.module.name, _qualname(function)) in machine.stubs
+    ):
         return True
     if any(carries_stream(machine, tensor) for tensor in tensors_in((args, kwargs))):
         return True
     return any(_collects(value) for value in (*args, *kwargs.values())) or (
-        isinstance(callee, BoundMethod) and isinstance(callee.receiver, Instance) and bool(list(tensors_in(callee.receiver.attrs)))
+        isinstance(callee, BoundMethod)
+        and isinstance(callee.receiver, Instance)
+        and bool(list(tensors_in(callee.receiver.attrs)))
     )
 
 
@@ -153,7 +169,8 @@ def _collects(value: Any) -> bool:
 def carries_stream(machine: Machine, tensor: Tensor) -> bool:
     """Whether a tensor holds the residual stream or what an earlier layer gave, not yet normed."""
     return any(
-        isinstance(term, Input | Opaque) or (isinstance(term, Branch) and term.layer != machine.layer) for term in tensor.terms
+        isinstance(term, Input | Opaque) or (isinstance(term, Branch) and term.layer != machine.layer)
+        for term in tensor.terms
     )
 
 
@@ -244,16 +261,29 @@ def _is_generator(machine: Machine, function: Function) -> bool:
     return bool(machine.memo[key])
 
 
-def _call_closure(machine: Machine, closure: Closure, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None) -> Any:
+def _call_closure(
+    machine: Machine, closure: Closure, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None
+) -> Any:
     outer: Frame = closure.frame
     frame = Frame(
-        outer.slice, outer.module, Env({}, outer.env), f"{outer.function}.inner", outer.owner, outer.receiver, stub=outer.stub
+        outer.slice,
+        outer.module,
+        Env({}, outer.env),
+        f"{outer.function}.inner",
+        outer.owner,
+        outer.receiver,
+        stub=outer.stub,
     )
     return _run(machine, closure.node, frame, args, kwargs, site)
 
 
 def _run(
-    machine: Machine, node: cst.FunctionDef | cst.Lambda, frame: Frame, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None
+    machine: Machine,
+    node: cst.FunctionDef | cst.Lambda,
+    frame: Frame,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    site: Site | None,
 ) -> Any:
     from eaglelint.source.expressions import evaluate
     from eaglelint.source.statements import run_function_body
@@ -334,7 +364,12 @@ def construct(machine: Machine, cls: ClassValue, args: tuple[Any, ...], kwargs: 
 
 
 def _call_instance(
-    machine: Machine, instance: Instance, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None, caller: Frame | None
+    machine: Machine,
+    instance: Instance,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    site: Site | None,
+    caller: Frame | None,
 ) -> Any:
     from eaglelint.source.layers import call_layer
 
@@ -350,9 +385,16 @@ def _call_instance(
 
 def _is_named(callee: Any, pattern: re.Pattern[str], name: str) -> bool:
     """Whether a module is of a kind by the name of its class, or by the attribute where the class is not known."""
-    target = callee.receiver if isinstance(callee, BoundMethod) and callee.function.info.name.startswith("forward") else callee
+    target = (
+        callee.receiver
+        if isinstance(callee, BoundMethod) and callee.function.info.name.startswith("forward")
+        else callee
+    )
     if isinstance(target, Instance):
-        return bool(pattern.search(target.cls.info.name if target.cls is not None else target.name)) and target.layer is None
+        return (
+            bool(pattern.search(target.cls.info.name if target.cls is not None else target.name))
+            and target.layer is None
+        )
     return isinstance(callee, Unknown) and bool(pattern.search(name))
 
 
@@ -380,4 +422,3 @@ def model_output(machine: Machine) -> Any:
     states = stream_states(machine)
     last = normed(machine, states[-1])
     return Instance(None, name="model output", attrs={"hidden_states": (*states[:-1], last), "last_hidden_state": last})
-

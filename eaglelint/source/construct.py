@@ -165,7 +165,11 @@ def _may_set(machine: Machine, cls: ClassValue, initialiser: Function, name: str
         if not found:
             for method in set(re.findall(r"\bself\.(\w+)\(", text)):
                 called = find_method(machine, cls, method)
-                found = found or (called is not None and called.info is not initialiser.info and assigns_attribute(_text(called), name))
+                found = found or (
+                    called is not None
+                    and called.info is not initialiser.info
+                    and assigns_attribute(_text(called), name)
+                )
         if not found and "__init__(" in text and initialiser.owner is not None:
             base = find_method(machine, cls, "__init__", after=initialiser.owner)
             found = base is not None and _may_set(machine, cls, base, name)

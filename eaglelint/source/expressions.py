@@ -86,7 +86,9 @@ def _attribute(machine: Machine, node: cst.Attribute, frame: Frame) -> Any:
     receiver = evaluate(machine, node.value, frame)
     name = node.attr.value
     if receiver is None:
-        raise Raised("AttributeError", f"{frame.slice.code(node.value)} is None and has no {name}", Site(frame.slice, node))
+        raise Raised(
+            "AttributeError", f"{frame.slice.code(node.value)} is None and has no {name}", Site(frame.slice, node)
+        )
     found = get_attribute(machine, receiver, name, Site(frame.slice, node))
     if found is MISSING:
         if isinstance(receiver, Instance) and not receiver.closed:
@@ -209,7 +211,9 @@ def _comprehension(machine: Machine, node: Any, frame: Frame, element: Callable[
     return items if _comp_for(machine, node.for_in, inner, items, element) else None
 
 
-def _comp_for(machine: Machine, comp: cst.CompFor, frame: Frame, items: list[Any], element: Callable[[Frame], Any]) -> bool:
+def _comp_for(
+    machine: Machine, comp: cst.CompFor, frame: Frame, items: list[Any], element: Callable[[Frame], Any]
+) -> bool:
     from eaglelint.source.assign import assign
 
     values = iterate(machine, evaluate(machine, comp.iter, frame), Site(frame.slice, comp.iter))
@@ -456,7 +460,10 @@ def _any_of(values: list[Any]) -> Any:
 
 
 def _plain_slice(key: slice) -> bool:
-    return all(part is None or (isinstance(part, int) and not isinstance(part, bool)) for part in (key.start, key.stop, key.step))
+    return all(
+        part is None or (isinstance(part, int) and not isinstance(part, bool))
+        for part in (key.start, key.stop, key.step)
+    )
 
 
 def _tensor_item(tensor: Tensor, key: Any, site: Site) -> Any:

@@ -77,7 +77,9 @@ class Stream:
         if tensor.terms in self._parts:
             return UNKNOWN, f"the residual alone, one branch short of h[{self._parts[tensor.terms]}]"
         layers = sorted({term.layer for term in tensor.terms if isinstance(term, Branch) and term.layer >= 0})
-        if layers and any(isinstance(term, Input) or (isinstance(term, Branch) and term.layer < layers[-1]) for term in tensor.terms):
+        if layers and any(
+            isinstance(term, Input) or (isinstance(term, Branch) and term.layer < layers[-1]) for term in tensor.terms
+        ):
             return UNKNOWN, f"a state inside layer {layers[-1]}, between two of its branches"
         if layers:
             return Slot("partial", layers[-1] + 1), None

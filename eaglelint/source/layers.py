@@ -50,7 +50,9 @@ def stream_states(machine: Machine) -> tuple[Tensor, ...]:
     return states
 
 
-def call_layer(machine: Machine, layer: Instance, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None) -> Any:
+def call_layer(
+    machine: Machine, layer: Instance, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None
+) -> Any:
     """Pass the stream through one decoder layer."""
     from eaglelint.source.calls import tensors_in
 
@@ -70,7 +72,9 @@ def call_layer(machine: Machine, layer: Instance, args: tuple[Any, ...], kwargs:
     return result
 
 
-def _run_layer(machine: Machine, layer: Instance, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None) -> Any:
+def _run_layer(
+    machine: Machine, layer: Instance, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None
+) -> Any:
     from eaglelint.source.calls import call_value, not_followed
     from eaglelint.source.lookup import find_method
     from eaglelint.source.values import BoundMethod
@@ -199,7 +203,9 @@ def _changes(
     machine: Machine, net: dict[tuple[int, Any], Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> list[tuple[Any, Any, Any]] | None:
     """What the layer left in the stand-ins it was handed; None where it left the stream, or a list, anywhere else."""
-    stand_ins = [value.attrs for value in (*args, *kwargs.values()) if isinstance(value, Instance) and value.cls is None]
+    stand_ins = [
+        value.attrs for value in (*args, *kwargs.values()) if isinstance(value, Instance) and value.cls is None
+    ]
     changes = []
     for place, value in net.items():
         box = next((attrs for attrs in stand_ins if id(attrs) == place[0]), None)
@@ -226,7 +232,8 @@ def _twin(machine: Machine, layer: Instance) -> Instance:
         peers = [item for item in layer.siblings if isinstance(item, Instance) and item.cls == layer.cls]
         varying = Unknown("it differs from layer to layer")
         args = tuple(
-            value if all(len(p.args) > i and same(p.args[i], value) for p in peers) else varying for i, value in enumerate(layer.args)
+            value if all(len(p.args) > i and same(p.args[i], value) for p in peers) else varying
+            for i, value in enumerate(layer.args)
         )
         kwargs = {
             name: value if all(name in p.kwargs and same(p.kwargs[name], value) for p in peers) else varying

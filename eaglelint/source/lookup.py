@@ -23,7 +23,6 @@ from eaglelint.source.values import (
     Function,
     Instance,
     ModuleValue,
-    Opaque,
     Partial,
     SuperValue,
     Tensor,
@@ -59,7 +58,11 @@ def global_value(machine: Machine, module: SourceModule, name: str, *, stub: boo
 def import_value(machine: Machine, module: SourceModule, found: Import) -> Any:
     """What an import statement inside a function brings in."""
     bound = machine.tree.resolve_import(module, found)
-    return Unknown(f"{found.attribute} cannot be imported") if bound is None else _bound_value(machine, bound, found.attribute or "")
+    return (
+        Unknown(f"{found.attribute} cannot be imported")
+        if bound is None
+        else _bound_value(machine, bound, found.attribute or "")
+    )
 
 
 def _bound_value(machine: Machine, bound: Binding | str, name: str) -> Any:
@@ -95,7 +98,9 @@ def _module_variable(machine: Machine, module: SourceModule, name: str, line: in
         value = Unknown(f"{name} is set at run time", present=True)  # None is only its place until then
     if isinstance(value, Instance):
         value.shared = True
-    machine.globals[key] = value if len(outcomes) == 1 and outcomes[0].raised is None else Unknown(f"{name} depends on the platform")
+    machine.globals[key] = (
+        value if len(outcomes) == 1 and outcomes[0].raised is None else Unknown(f"{name} depends on the platform")
+    )
     return machine.globals[key]
 
 
@@ -126,7 +131,8 @@ def _merge(sequences: list[list[ClassValue | str]]) -> list[ClassValue | str]:
     pending = [list(sequence) for sequence in sequences if sequence]
     while pending:
         head = next(
-            (s[0] for s in pending if not any(_same_class(s[0], other) for rest in pending for other in rest[1:])), pending[0][0]
+            (s[0] for s in pending if not any(_same_class(s[0], other) for rest in pending for other in rest[1:])),
+            pending[0][0],
         )
         result.append(head)
         pending = [[entry for entry in s if not _same_class(entry, head)] for s in pending]
@@ -158,7 +164,12 @@ def is_subclass(machine: Machine, cls: ClassValue, other: Any) -> bool | None:
         names = {entry for entry in mro if isinstance(entry, str)}
         if other.name in names or other.name.removeprefix("builtins.") in names:
             return True
-        if other.name.startswith("builtins.") or not names - {"torch.nn.Module", "builtins.object", "typing.Protocol", "Protocol"}:
+        if other.name.startswith("builtins.") or not names - {
+            "torch.nn.Module",
+            "builtins.object",
+            "typing.Protocol",
+            "Protocol",
+        }:
             return False
     return None
 
@@ -176,7 +187,10 @@ def find_method(machine: Machine, cls: ClassValue, name: str, after: ClassValue 
 
 
 def list_payload(machine: Machine, cls: ClassValue) -> bool:
-    return any(isinstance(entry, str) and entry.removeprefix("builtins.").split("[")[0] in _SEQUENCES for entry in class_mro(machine, cls))
+    return any(
+        isinstance(entry, str) and entry.removeprefix("builtins.").split("[")[0] in _SEQUENCES
+        for entry in class_mro(machine, cls)
+    )
 
 
 # --- attributes ----------------------------------------------------------------------------------------------------
@@ -199,7 +213,9 @@ def get_attribute(machine: Machine, receiver: Any, name: str, site: Site | None 
         case ClassValue():
             return _class_attribute(machine, receiver, name, None)
         case SuperValue():
-            method = find_method(machine, _class_of(receiver.receiver), name, receiver.after) if receiver.receiver else None
+            method = (
+                find_method(machine, _class_of(receiver.receiver), name, receiver.after) if receiver.receiver else None
+            )
             return BoundMethod(method, receiver.receiver) if method else External(f"super.{name}")
         case External():
             return External(f"{receiver.name}.{name}") if receiver.name != "builtins" else External(name)
@@ -246,7 +262,7 @@ def _tensor_attribute(receiver: Any, name: str) -> Any:
     if name in ("T", "mT", "data") and isinstance(receiver, Tensor):
         return receiver
     if name.startswith("_") and isinstance(receiver, Tensor):
-        return receiver.marks and Unknown("a mark on a tensor") or MISSING
+        return (receiver.marks and Unknown("a mark on a tensor")) or MISSING
     if name in ("device", "dtype", "ndim", "is_cuda", "grad", "itemsize", "layout"):
         return Unknown(f"the {name} of a tensor")
     return BuiltinMethod(receiver, name)

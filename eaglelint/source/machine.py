@@ -13,7 +13,18 @@ from eaglelint.source.slices import Site
 from eaglelint.source.tree import SourceTree
 from eaglelint.source.values import Branch, Input, Instance, Tensor
 
-__all__ = ["Budget", "BudgetExceeded", "Decision", "Event", "LayerPass", "Machine", "NeedsDecision", "Outcome", "Raised", "TooLong"]
+__all__ = [
+    "Budget",
+    "BudgetExceeded",
+    "Decision",
+    "Event",
+    "LayerPass",
+    "Machine",
+    "NeedsDecision",
+    "Outcome",
+    "Raised",
+    "TooLong",
+]
 
 
 class Raised(Exception):

@@ -104,7 +104,11 @@ def _too_large(left: Any, right: Any) -> bool:
         if isinstance(sequence, str | list | tuple | bytes) and isinstance(times, int):
             return len(sequence) * max(times, 0) > _MAX_REPEAT
     return any(isinstance(value, int) and abs(value) > 2**64 for value in (left, right)) or (
-        isinstance(right, int) and not isinstance(left, float) and abs(right) > 4096 and isinstance(left, int) and abs(left) > 2**52
+        isinstance(right, int)
+        and not isinstance(left, float)
+        and abs(right) > 4096
+        and isinstance(left, int)
+        and abs(left) > 2**52
     )
 
 
@@ -125,7 +129,9 @@ def _tensor_arithmetic(machine: Machine, name: str, left: Any, right: Any, site:
 
 def _names(tensor: Tensor) -> str:
     """A name for what an operation made of a tensor, the same on every path that computes the same."""
-    return ",".join(sorted(getattr(term, "what", "") or getattr(term, "name", "") or type(term).__name__ for term in tensor.terms))
+    return ",".join(
+        sorted(getattr(term, "what", "") or getattr(term, "name", "") or type(term).__name__ for term in tensor.terms)
+    )
 
 
 def _dim_arithmetic(name: str, left: Any, right: Any) -> Any:
@@ -214,7 +220,9 @@ def _contains(container: Any, item: Any) -> bool | None:
             return True
     except TypeError:
         return None
-    return None if not isinstance(container, range) and any(isinstance(member, Unknown) for member in container) else False
+    return (
+        None if not isinstance(container, range) and any(isinstance(member, Unknown) for member in container) else False
+    )
 
 
 def _holds_unknown(value: Any) -> bool:

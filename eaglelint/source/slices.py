@@ -69,7 +69,9 @@ class Site:
 
 def _one_line(code: str) -> str:
     """Code without comments and line breaks; strings with a ``#`` in them are rare here and lose only their tail."""
-    lines = (line.split("#", 1)[0].strip() if line.lstrip().startswith("#") else line.strip() for line in code.split("\n"))
+    lines = (
+        line.split("#", 1)[0].strip() if line.lstrip().startswith("#") else line.strip() for line in code.split("\n")
+    )
     joined = " ".join(line for line in lines if line)
     return joined.replace("( ", "(").replace(" )", ")").replace("[ ", "[").replace(" ]", "]").replace(", )", ")")
 

@@ -326,4 +326,3 @@ _COMPOUND: dict[type[cst.BaseStatement], Callable[[Machine, Any, Frame], Flow]] 
     cst.Try: _run_try,
     cst.FunctionDef: _run_def,
 }
-

@@ -62,7 +62,14 @@ def load_stubs(package: str) -> dict[tuple[str, str], Stub]:
         piece = parse_slice(f"summary of {row['function']}", lines, 1, len(lines))
         node = next(statement for statement in piece.body if isinstance(statement, cst.FunctionDef))
         stub = Stub(
-            f"{row['function']}", row["module"], row["function"], row["release"], row["line"], row["covers"], piece, node
+            f"{row['function']}",
+            row["module"],
+            row["function"],
+            row["release"],
+            row["line"],
+            row["covers"],
+            piece,
+            node,
         )
         stubs[stub.module, stub.function] = stub
     return stubs
