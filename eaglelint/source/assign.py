@@ -10,7 +10,9 @@ from eaglelint.source.machine import Machine, Raised
 from eaglelint.source.slices import Site
 from eaglelint.source.values import (
     Branch,
+    ClassValue,
     Dim,
+    External,
     Frame,
     Instance,
     LayerOutput,
@@ -21,7 +23,7 @@ from eaglelint.source.values import (
     Unknown,
 )
 
-__all__ = ["assign", "delete", "set_attribute", "unpack"]
+__all__ = ["assign", "delete", "set_attribute", "sited", "unpack"]
 
 
 def assign(machine: Machine, target: cst.BaseExpression, value: Any, frame: Frame) -> None:
@@ -81,6 +83,11 @@ def unpack(value: Any, count: int, star: int | None, site: Site) -> list[Any]:
 def set_attribute(machine: Machine, receiver: Any, name: str, value: Any, site: Site, frame: Frame | None) -> None:
     """Set an attribute of an object; on tensors only the mark is kept, elsewhere nothing."""
     if not isinstance(receiver, Instance):
+        if isinstance(receiver, ClassValue | External | Unknown):
+            owner = receiver.info.name if isinstance(receiver, ClassValue) else ""
+            machine.heap.set(machine.patches, (owner, name), value)
+            if machine.script:
+                machine.record("set", name, value, site)
         return
     if frame is not None and frame.initialising is receiver:
         if name not in receiver.attrs:
@@ -112,7 +119,7 @@ def _set_item(machine: Machine, receiver: Any, key: Any, value: Any, site: Site)
         receiver = receiver.payload
     if isinstance(receiver, dict):
         if _hashable(key):
-            machine.heap.set(receiver, key, value)
+            machine.heap.set(receiver, key, sited(value, site))
     elif isinstance(receiver, list):
         machine.heap.touch(receiver)
         if isinstance(key, int):
@@ -142,6 +149,11 @@ def view_of(buffer: TensorBuffer, key: Any) -> TensorView:
     elif isinstance(key, int):
         return TensorView(buffer, key)
     return TensorView(buffer, None)
+
+
+def sited(value: Any, site: Site) -> Any:
+    """A tensor with the place where it was stored first; everything else as it is."""
+    return Tensor(value.terms, site, value.marks) if isinstance(value, Tensor) and value.site is None else value
 
 
 def write_view(machine: Machine, view: TensorView, value: Any, site: Site) -> None:

@@ -118,7 +118,8 @@ def call_external(
         return machine.heap.born(items) if items is not None else Tensor.of(Opaque("a stack of unknown tensors", site))
     if name in _SAVE or (short in ("save", "save_file") and any(tensors_in(args))):
         if site is not None:
-            machine.record("save", name, args[0] if args else kwargs, site)
+            data = [arg for arg in args if not isinstance(arg, str | Unknown)]  # numpy.save takes the path first
+            machine.record("save", name, data[0] if data else kwargs, site)
         return None
     if name in ("os.getenv", "os.environ.get"):
         machine.used_assumptions.add("no environment variable set")
@@ -147,6 +148,8 @@ def call_external(
             return getattr(math, short)(*args)
         except (TypeError, ValueError, OverflowError):
             return Unknown(name)
+    if short in ("SimpleNamespace", "Namespace") or (name.startswith("transformers.") and "Output" in short):
+        return machine.new_instance(Instance(None, attrs=dict(kwargs), name=short))
     if name.startswith("dict.") or name.startswith("number."):
         return Unknown(name)
     if not any(tensors_in((args, kwargs))) and (short[:1].isupper() or name.startswith("torch.nn.")):
@@ -319,7 +322,9 @@ def _tensor_method(
     if name in ("add", "add_", "__add__") and args and site is not None and "alpha" not in kwargs:
         return binary(machine, "Add", receiver, args[0], site)
     if name in ("new_empty", "new_zeros", "new_ones"):
-        return TensorBuffer(site=site)
+        buffer = TensorBuffer(site=site)
+        machine.heap.born(buffer.writes)
+        return buffer
     if name in ("split", "chunk", "unbind", "tensor_split"):
         return Unknown(f"the parts of a tensor after {name}")
     if name in _KEEPING:
@@ -417,7 +422,7 @@ def _is_instance(machine: Machine, value: Any, kind: Any) -> bool | None:
     name = kind.name.rsplit(".", 1)[-1] if isinstance(kind, External) else ""
     if isinstance(value, Unknown):
         return None
-    if isinstance(value, Tensor):
+    if isinstance(value, Tensor | TensorBuffer | TensorView):
         return name == "Tensor" if name else (False if isinstance(kind, ClassValue) else None)
     if isinstance(value, Instance):
         if value.cls is None:

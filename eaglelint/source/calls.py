@@ -80,12 +80,18 @@ def call_value(
         Raised: The called code raises.
     """
     machine.step(site)
+    if isinstance(callee, bool | int):
+        return callee  # an assumed fact under the name of a method: forward_mode.is_idle()
     name = _callee_name(callee, site)
     intercept = machine.intercepts.get(_qualified_name(callee)) or machine.intercepts.get(
         name.rsplit(".", 1)[-1] + "()"
     )
     if intercept is not None:
         return intercept(machine, args, kwargs, site)
+    if machine.outside_call is not None and isinstance(callee, Unknown | Instance):
+        answer = machine.outside_call(callee, name, args, kwargs, site)
+        if answer is not MISSING:
+            return answer
     simple = _simple_call(machine, callee, name.rsplit(".", 1)[-1], args, kwargs, site)
     if simple is not MISSING:
         return simple
@@ -229,6 +235,7 @@ def _call_function(
     ):
         run_initialiser(machine, instance, function, args, kwargs, caller.wanted)
         return None
+    machine.followed.add((str(function.module.path), function.info.line))
     if receiver is not None:
         args = (receiver, *args)
     stub = machine.stubs.get((function.module.name, _qualname(function)))
@@ -238,6 +245,8 @@ def _call_function(
         return not_followed(machine, function.info.name, args, kwargs, site)
     if stub is not None:
         machine.used_stubs.add(stub.name)
+    if any(decorator.endswith("contextmanager") for decorator in function.info.decorators):
+        return Unknown("a context manager")
     if node.asynchronous is not None or _is_generator(machine, function):
         return not_followed(machine, function.info.name, args, kwargs, site)
     frame = Frame(

@@ -239,10 +239,12 @@ def _comp_for(
 
 
 def _list_comp(machine: Machine, node: cst.ListComp | cst.GeneratorExp, frame: Frame) -> Any:
+    from eaglelint.source.assign import sited
+
     items = _comprehension(machine, node, frame, lambda inner: evaluate(machine, node.elt, inner))
     if items is None:
         return _unknown_comprehension(machine, node, frame)
-    return machine.heap.born(items)
+    return machine.heap.born([sited(item, Site(frame.slice, node)) for item in items])
 
 
 def _unknown_comprehension(machine: Machine, node: Any, frame: Frame) -> Any:
@@ -350,6 +352,12 @@ def _named(machine: Machine, node: cst.NamedExpr, frame: Frame) -> Any:
     return value
 
 
+def _yield(machine: Machine, node: cst.Yield, frame: Frame) -> Any:
+    value = evaluate(machine, node.value, frame) if isinstance(node.value, cst.BaseExpression) else None
+    machine.record("yield", "", value, Site(frame.slice, node))
+    return Unknown("what is sent into a generator")
+
+
 def _await(machine: Machine, node: cst.Await, frame: Frame) -> Any:
     return evaluate(machine, node.expression, frame)
 
@@ -392,7 +400,7 @@ def get_item(machine: Machine, receiver: Any, key: Any, site: Site) -> Any:
     from eaglelint.source.assign import view_of
 
     if isinstance(receiver, Instance):
-        if receiver.payload is None:
+        if receiver.payload is None or "__getitem__" in receiver.attrs:
             found = get_attribute(machine, receiver, "__getitem__", site)
             if found is MISSING or isinstance(found, Unknown):
                 return Unknown(f"an item of {receiver.name or 'an object'}")
@@ -470,6 +478,8 @@ def _tensor_item(tensor: Tensor, key: Any, site: Site) -> Any:
     """Choosing tokens keeps a state what it is; choosing features, or one of several results, does not."""
     term = tensor.single()
     if isinstance(term, Cat) and isinstance(key, tuple):
+        if all(part is None or part == slice(None) for part in key) or key[-1:] == (slice(None),):
+            return tensor
         return Tensor.of(Opaque("a part of a concatenation", site))
     if isinstance(key, tuple):
         kept = all(isinstance(part, slice) and part == slice(None) for part in key[1:]) or key[-1:] == (slice(None),)
@@ -509,5 +519,6 @@ _HANDLERS: dict[type[cst.CSTNode], Callable[[Machine, Any, Frame], Any]] = {
     cst.NamedExpr: _named,
     cst.Subscript: _subscript,
     cst.Await: _await,
+    cst.Yield: _yield,
     cst.Ellipsis: lambda machine, node, frame: ...,
 }

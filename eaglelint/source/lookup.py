@@ -211,7 +211,8 @@ def get_attribute(machine: Machine, receiver: Any, name: str, site: Site | None 
                 return _assume(machine, known) if known else Unknown(f"{receiver.module.name}.{name}")
             return global_value(machine, receiver.module, name)
         case ClassValue():
-            return _class_attribute(machine, receiver, name, None)
+            found = _class_attribute(machine, receiver, name, None)
+            return _outside(machine, receiver, name, MISSING) if found is MISSING else found
         case SuperValue():
             method = (
                 find_method(machine, _class_of(receiver.receiver), name, receiver.after) if receiver.receiver else None
@@ -234,7 +235,13 @@ def get_attribute(machine: Machine, receiver: Any, name: str, site: Site | None 
         return _assume(machine, known)
     if name in _LAYER_LISTS and machine.num_layers:
         return opaque_layers(machine)
-    return Unknown(f"{name} of something that is not known")
+    return _outside(machine, receiver, name, Unknown(f"{name} of something that is not known"))
+
+
+def _outside(machine: Machine, receiver: Any, name: str, default: Any) -> Any:
+    """An attribute that nothing among the sources sets: what the caller of this run knows of it."""
+    found = machine.outside(receiver, name) if machine.outside is not None else MISSING
+    return default if found is MISSING else found
 
 
 def opaque_layers(machine: Machine) -> list[Any]:
@@ -295,10 +302,12 @@ def _instance_attribute(machine: Machine, instance: Instance, name: str) -> Any:
     if instance.closed:
         return MISSING
     if instance.cls is not None:
-        return MISSING if _fully_known(machine, instance.cls) else Unknown(f"{name} of {instance.cls.info.name}")
+        if _fully_known(machine, instance.cls):
+            return MISSING
+        return _outside(machine, instance, name, Unknown(f"{name} of {instance.cls.info.name}"))
     if name in _LAYER_LISTS and machine.num_layers and instance.layer is None and instance.name == "model":
         return opaque_layers(machine)
-    return Unknown(f"{name} of {instance.name or 'something that is not known'}")
+    return _outside(machine, instance, name, Unknown(f"{name} of {instance.name or 'something that is not known'}"))
 
 
 def _fully_known(machine: Machine, cls: ClassValue) -> bool:
@@ -321,6 +330,10 @@ def _class_attribute(machine: Machine, cls: ClassValue, name: str, receiver: Ins
         if not isinstance(entry, ClassValue):
             continue
         info = entry.info
+        patched = machine.patches.get((info.name, name), MISSING)
+        if patched is not MISSING:
+            bound = receiver is not None and isinstance(patched, Function)
+            return BoundMethod(patched, receiver) if bound else patched
         if name in info.methods:
             method = Function(entry.module, info.methods[name], entry)
             return _bind(machine, method, cls, receiver)

@@ -58,7 +58,7 @@ class NeedsDecision(Exception):
 class Budget:
     """Bounds of one run: statements and calls in all, for one attribute and for one condition, nesting of calls, outcomes of one call."""
 
-    steps: int = 200_000
+    steps: int = 100_000
     attribute_steps: int = 12_000
     test_steps: int = 1_500
     depth: int = 60
@@ -159,6 +159,14 @@ class Machine:
         self.passes: dict[int, LayerPass] = self.heap.cache()
         self.final: list[tuple[int, Tensor]] = CacheList()
         self.memo: dict[Any, Any] = {}
+        # A user's script, not an engine: a loop over something unknown is gone through once, and an unknown condition
+        # on a loop's own index ends the run. ``outside`` and ``outside_call`` say what is read from, and what is
+        # called of, something outside the sources; None where they do not know either.
+        self.script = False
+        self.outside: Callable[[Any, str], Any] | None = None
+        self.outside_call: Callable[[Any, str, tuple[Any, ...], dict[str, Any], Site | None], Any] | None = None
+        self.patches: dict[tuple[str, str], Any] = {}  # what was set on classes and on things outside the sources
+        self.followed: set[tuple[str, int]] = set()  # the functions that were called, by file and line
         self.globals: dict[tuple[str, str], Any] = {}
         self._branches: dict[Any, Any] = self.heap.cache()
         self._scope = _Scope([])

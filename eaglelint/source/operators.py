@@ -84,6 +84,8 @@ def binary(machine: Machine, name: str, left: Any, right: Any, site: Site, *, in
 def _data_arithmetic(machine: Machine, name: str, left: Any, right: Any, site: Site, *, in_place: bool) -> Any:
     if name in ("Multiply", "Power", "LeftShift") and _too_large(left, right):
         return Unknown("the result is too large")
+    if name == "Add" and isinstance(left, list | tuple) and isinstance(right, list | tuple):
+        right = _captured(machine, right, site)
     try:
         if in_place and isinstance(left, list) and name == "Add":
             machine.heap.touch(left)
@@ -97,6 +99,19 @@ def _data_arithmetic(machine: Machine, name: str, left: Any, right: Any, site: S
     except (TypeError, ValueError, OverflowError, ArithmeticError) as error:
         raise Raised("TypeError", str(error), site) from error
     return machine.heap.born(result) if isinstance(result, list | set | dict) else result
+
+
+def _captured(machine: Machine, items: Any, site: Site) -> Any:
+    """The states in ``states += (hidden,)``, noted as captured here."""
+    if not any(isinstance(item, Tensor) and item.site is None for item in items):
+        return items
+    noted = []
+    for item in items:
+        if isinstance(item, Tensor) and item.site is None:
+            item = Tensor(item.terms, site, item.marks)
+            machine.record("capture", "", item, site)
+        noted.append(item)
+    return type(items)(noted)
 
 
 def _too_large(left: Any, right: Any) -> bool:

@@ -12,7 +12,7 @@ from eaglelint.source.calls import call_value
 from eaglelint.source.expressions import evaluate, iterate, truth
 from eaglelint.source.index import Import
 from eaglelint.source.lookup import MISSING, get_attribute, import_value
-from eaglelint.source.machine import Machine, Raised, TooLong
+from eaglelint.source.machine import BudgetExceeded, Machine, Raised, TooLong
 from eaglelint.source.operators import binary
 from eaglelint.source.same import NotJoinable, join, same
 from eaglelint.source.slices import Site
@@ -125,11 +125,15 @@ def _test(machine: Machine, test: cst.BaseExpression, frame: Frame) -> bool | No
     """The truth of a condition; inside a layer only as far as it can be told with little work."""
     if not machine.in_layer:
         return truth(evaluate(machine, test, frame))
+    given_up = machine.memo.setdefault("conditions given up", set())
+    if test in given_up:
+        return None
     try:
         return machine.within(machine.budget.test_steps, lambda: truth(evaluate(machine, test, frame)))  # type: ignore[no-any-return]
     except TooLong:
         if machine.steps > machine.soft_limit:
             raise
+        given_up.add(test)
         return None
 
 
@@ -149,9 +153,30 @@ def choose(machine: Machine, test: cst.BaseExpression, frame: Frame) -> bool:
     negated = code.removeprefix("not ") if code.startswith("not ") else f"not ({code})"
     if " " not in code:
         negated = f"not {code}"
+    if machine.script and _reads_index(test, frame):
+        raise BudgetExceeded(f"whether {code} holds is not known", Site(frame.slice, test))
     # The usual case first: what a "not" or an inequality guards against is rarer than what it does not.
     choice = machine.decide((frame.function, code), (f"when {negated}", f"when {code}"), Site(frame.slice, test))
     return bool(choice)
+
+
+def _reads_index(test: cst.BaseExpression, frame: Frame) -> bool:
+    """Whether a condition reads the index or the counter of a loop: then it is another condition in each round."""
+    assigned = _Assigned(loops_only=True)
+    for statement in frame.slice.body:
+        statement.visit(assigned)
+    read = _Read()
+    test.visit(read)
+    known = ((name, frame.env.find(name)) for name in read.found & assigned.found)
+    return any(env is not None and isinstance(env.variables[name], int) for name, env in known)
+
+
+class _Read(cst.CSTVisitor):
+    def __init__(self) -> None:
+        self.found: set[str] = set()
+
+    def visit_Name(self, node: cst.Name) -> None:
+        self.found.add(node.value)
 
 
 def _merged(machine: Machine, frame: Frame, run: Callable[[bool], Flow]) -> bool:
@@ -185,7 +210,9 @@ def _run_for(machine: Machine, statement: cst.For, frame: Frame) -> Flow:
     items = iterate(machine, evaluate(machine, statement.iter, frame), Site(frame.slice, statement.iter))
     if items is None:
         _forget(machine, statement, frame)
-        return None
+        if not machine.script:
+            return None
+        items = [Unknown(f"an item of {frame.slice.code(statement.iter)}")]
     if len(items) > _MAX_LOOP:
         items = items[:_MAX_LOOP]
     for item in items:
@@ -205,7 +232,8 @@ def _run_while(machine: Machine, statement: cst.While, frame: Frame) -> Flow:
         known = truth(evaluate(machine, statement.test, frame))
         if known is None:
             _forget(machine, statement, frame)
-            return None
+            flow = run_suite(machine, statement.body, frame) if machine.script else None
+            return flow if flow is not None and flow[0] == "return" else None
         if not known:
             return run_suite(machine, statement.orelse.body, frame) if statement.orelse is not None else None
         flow = run_suite(machine, statement.body, frame)
@@ -227,11 +255,13 @@ def _forget(machine: Machine, statement: cst.For | cst.While, frame: Frame) -> N
 
 
 class _Assigned(cst.CSTVisitor):
-    def __init__(self) -> None:
+    def __init__(self, *, loops_only: bool = False) -> None:
         self.found: set[str] = set()
+        self.loops_only = loops_only
 
     def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
-        self._add(node.target)
+        if not self.loops_only:
+            self._add(node.target)
 
     def visit_AugAssign(self, node: cst.AugAssign) -> None:
         self._add(node.target)

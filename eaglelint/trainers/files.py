@@ -1,0 +1,105 @@
+"""Which Python files hold training code, and which of their functions are worth running."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from eaglelint.source.index import ClassInfo, FunctionInfo
+from eaglelint.source.tree import SourceModule, SourceTree
+
+__all__ = ["Entry", "entries", "find_files", "source_tree"]
+
+# Engines are the serving side; the other names hold nothing of the project's own.
+_SKIPPED = frozenset(
+    ["__pycache__", "build", "dist", "node_modules", "sglang", "site-packages", "tensorrt_llm", "venv", "vllm"]
+)
+_MAX_FILES = 5_000
+_MAX_ENTRIES = 400
+
+# Code that captures, saves or loads a state holds one of these.
+_FILE_MARKS = (b"hidden", b"layers", b"states", b"register_forward")
+_FUNCTION_MARKS = ("hidden", "states", ".layers", "register_forward", "save", "load", "cat(", "append(")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Code that may be started by itself: a function, a method, or a module's own statements (``function`` is None)."""
+
+    module: SourceModule
+    function: FunctionInfo | None
+    owner: ClassInfo | None = None
+
+    @property
+    def name(self) -> str:
+        if self.function is None:
+            return self.module.display
+        return f"{self.owner.name}.{self.function.name}" if self.owner else self.function.name
+
+    @property
+    def key(self) -> tuple[str, int]:
+        return str(self.module.path), self.function.line if self.function else 0
+
+
+def find_files(paths: tuple[Path, ...]) -> list[Path]:
+    """The Python files at and below the paths, each once, in order; engines and environments left out."""
+    found: dict[Path, None] = {}
+    for path in paths:
+        for file in _walk(path):
+            if len(found) >= _MAX_FILES:
+                return list(found)
+            found[file] = None
+    return list(found)
+
+
+def _walk(path: Path) -> Iterator[Path]:
+    if path.is_file():
+        yield path
+        return
+    for directory, names, files in os.walk(path):
+        names[:] = sorted(name for name in names if name not in _SKIPPED and not name.startswith("."))
+        if "pyvenv.cfg" in files:
+            names.clear()
+            continue
+        for name in sorted(files):
+            file = Path(directory) / name
+            if name.endswith(".py") and file.is_file():
+                yield file
+
+
+def source_tree(paths: tuple[Path, ...], files: list[Path], relative_to: Path) -> SourceTree:
+    """A tree in which scripts find each other: above each package, and beside each script."""
+    roots: dict[Path, None] = {}
+    for directory in [path.parent if path.is_file() else path for path in paths] + [file.parent for file in files]:
+        top = directory
+        while (top / "__init__.py").is_file() and top.parent != top:
+            top = top.parent
+        roots[top] = None
+    return SourceTree(tuple(roots), relative_to=relative_to)
+
+
+def entries(tree: SourceTree, files: list[Path]) -> list[Entry]:
+    """What may be started in these files; files that do not parse are noted in the tree."""
+    found: list[Entry] = []
+    for path in files:
+        try:
+            source = path.read_bytes()
+        except OSError as error:
+            tree.unreadable[tree.display(path)] = f"{tree.display(path)}: {error.strerror or error}"
+            continue
+        module = tree.module_at(path)
+        if module is None or not any(mark in source for mark in _FILE_MARKS):
+            continue
+        if module.index.statements:
+            found.append(Entry(module, None))
+        found += [Entry(module, info) for info in module.index.functions.values() if _worth(module, info)]
+        for cls in module.index.classes.values():
+            found += [Entry(module, info, cls) for info in cls.methods.values() if _worth(module, info)]
+    return found[:_MAX_ENTRIES]
+
+
+def _worth(module: SourceModule, info: FunctionInfo) -> bool:
+    text = module.text(info.line, info.end_line)
+    return any(mark in text for mark in _FUNCTION_MARKS)
