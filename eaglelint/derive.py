@@ -19,7 +19,7 @@ from eaglelint.source.tree import Binding
 from eaglelint.source.values import Cat, Instance, Tensor, TensorBuffer
 from eaglelint.wiring import Condition, Evidence, Fault, LayerIds, Slot, Wiring
 
-__all__ = ["ServingRequest", "derive_serving"]
+__all__ = ["ServingRequest", "deep_recursion", "derive_serving", "reads_ids_at"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,44 @@ def derive_serving(
     except RecursionError:
         return _blank(engine, source, request).with_status("unknown", "the interpretation stopped: nested too deeply")
     return _wiring(engine, source, request, machine, outcomes, reads, trails)
+
+
+def reads_ids_at(engine: Engine, source: EngineSource, request: ServingRequest, place: tuple[str, ...]) -> bool:
+    """Whether the engine's resolver takes ids that stand at this key path of a draft's config, and only there."""
+    machine = Machine(source.tree, stubs=load_stubs(engine.name), num_layers=request.num_layers)
+    marked = [1, 2, 4]  # no default list: h[2] comes first in those
+    data = _without_ids(request.draft_data or {})
+    section = data
+    for key in place[:-1]:
+        section[key] = dict(section[key]) if isinstance(section.get(key), dict) else {}
+        section = section[key]
+    section[place[-1]] = marked
+
+    def run() -> bool:
+        engine.prepare(machine, source, request.kind)
+        model = engine.build_model(machine, request.target_class, config_object(machine, request.target_data))
+        draft = config_object(machine, data, reads=DraftReads())
+        engine.configure(machine, source, model, request.kind, draft, None)
+        stored = [list(event.value) for event in machine.events if event.kind == "set" and "layer" in event.name]
+        return bool(stored) and sorted(stored[-1]) in ([1, 2, 4], [2, 3, 5])
+
+    try:
+        with deep_recursion():
+            outcomes = machine.explore(run, None)
+    except (BudgetExceeded, RecursionError):
+        return False
+    return any(outcome.raised is None and outcome.value for outcome in outcomes)
+
+
+def _without_ids(data: dict[str, Any]) -> dict[str, Any]:
+    """A copy of a config without its lists of integers."""
+    kept: dict[str, Any] = {}
+    for key, value in data.items():
+        if isinstance(value, dict):
+            kept[key] = _without_ids(value)
+        elif not (isinstance(value, list) and all(isinstance(item, int) for item in value)):
+            kept[key] = value
+    return kept
 
 
 @contextmanager

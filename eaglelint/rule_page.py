@@ -3,10 +3,13 @@
 In the sections Example and Use instead, each heading of level three (or the section itself) holds one project::
 
     ```json title="draft/config.json"       a file, any number of them
+    ```text include="mini-sglang" title="serving"
+                                            a tree kept beside the tests, put below a directory; the text says what it is
     ```console                              the command, after "$ "; `eaglelint scan .` if left out
     ```expect                               the findings, one a line; an empty block says: stays silent
     draft/config.json:3:41 error[CAP002] certain ~ part of the message
 
+A file that is shown takes the place of an included one of the same path.
 In Python, TOML and YAML files a finding may stand on its own line instead, as ``# error: CAP002`` at the end.
 A project of Example must say what is found. One of Use instead that says nothing must stay silent.
 """
@@ -31,6 +34,7 @@ _SEVERITY = "|".join(get_args(Severity))
 _CONFIDENCE = "|".join(get_args(Confidence))
 _FENCE = re.compile(r"(?P<fence>`{3,}|~{3,})[ ]*(?P<language>[^\s`]*)[ ]*(?P<rest>[^`]*)")
 _TITLE = re.compile(r'title="(?P<path>[^"]+)"')
+_INCLUDE = re.compile(r'include="(?P<name>[a-z0-9]+(?:-[a-z0-9]+)*)"')
 _HEADING = re.compile(r"(?P<level>#{1,3}) +(?P<text>.*?)(?: +#+)?")
 _PAGE_HEADING = re.compile(r"(?P<name>[a-z0-9]+(?:-[a-z0-9]+)*) \((?P<code>[A-Z]{3}\d{3})\)")
 _EXPECTED = re.compile(
@@ -56,13 +60,17 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A small project: files by path, the arguments after ``eaglelint``, and all findings that they give."""
+    """A small project: files by path, the arguments after ``eaglelint``, and all findings that they give.
+
+    ``includes`` holds the names of trees that are kept beside the tests, by the directory they are put below.
+    """
 
     section: str
     title: str
     files: Mapping[str, str]
     command: tuple[str, ...]
     expected: tuple[Expected, ...]
+    includes: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +100,7 @@ class _Heading:
 class _Block:
     language: str
     title: str | None
+    include: str | None
     body: tuple[str, ...]
     line: int
 
@@ -105,9 +114,12 @@ class _Project:
     files: dict[str, str] = field(default_factory=dict)
     command: tuple[str, ...] | None = None
     expected: list[Expected] | None = None
+    includes: dict[str, str] = field(default_factory=dict)
 
     def add(self, block: _Block) -> None:
-        if block.title is not None:
+        if block.include is not None:
+            self._include(block.include, block)
+        elif block.title is not None:
             self._add_file(block.title, block)
         elif block.language == "console":
             if self.command is not None:
@@ -119,22 +131,27 @@ class _Project:
     def finish(self) -> Example | None:
         """The example, or ``None`` where a heading has no project below it."""
         if not self.files:
-            if self.command is not None or self.expected is not None:
+            if self.command is not None or self.expected is not None or self.includes:
                 raise ValueError(f"The project '{self.title}' of {self.section} has no files.")
             return None
         if self.expected is None and self.section == "Example":
             raise ValueError(f"The project '{self.title}' of Example does not say what is found in it.")
         command = self.command or ("scan", ".")
-        return Example(self.section, self.title, self.files, command, tuple(self.expected or ()))
+        return Example(self.section, self.title, self.files, command, tuple(self.expected or ()), self.includes)
+
+    def _include(self, name: str, block: _Block) -> None:
+        directory = block.title or "."
+        _check_inside(directory, block)
+        if directory in self.includes:
+            raise ValueError(f"line {block.line}: the project '{self.title}' includes two trees at '{directory}'.")
+        self.includes[directory] = name
 
     def _add_file(self, path: str, block: _Block) -> None:
-        parts = PurePosixPath(path)
-        if parts.is_absolute() or ".." in parts.parts:
-            raise ValueError(f"line {block.line}: the file '{path}' must lie inside the project.")
+        _check_inside(path, block)
         if path in self.files:
             raise ValueError(f"line {block.line}: the project '{self.title}' has the file '{path}' twice.")
         self.files[path] = "".join(f"{row}\n" for row in block.body)
-        if parts.suffix not in _MARKED_SUFFIXES:
+        if PurePosixPath(path).suffix not in _MARKED_SUFFIXES:
             return
         for number, row in enumerate(block.body, start=1):
             if marker := _MARKER.search(row):
@@ -142,6 +159,12 @@ class _Project:
 
     def _expect(self, expected: Iterator[Expected]) -> None:
         self.expected = [*(self.expected or []), *expected]
+
+
+def _check_inside(path: str, block: _Block) -> None:
+    parts = PurePosixPath(path)
+    if parts.is_absolute() or ".." in parts.parts:
+        raise ValueError(f"line {block.line}: '{path}' must lie inside the project.")
 
 
 def parse_page(text: str) -> Page:
@@ -163,9 +186,11 @@ def _items(text: str) -> Iterator[_Heading | _Block]:
     lines = enumerate(text.splitlines(), start=1)
     for number, row in lines:
         if fence := _FENCE.fullmatch(row):
-            title = _TITLE.search(fence["rest"])
+            title, include = _TITLE.search(fence["rest"]), _INCLUDE.search(fence["rest"])
             body = tuple(_until(fence["fence"], lines, number))
-            yield _Block(fence["language"], title["path"] if title else None, body, number)
+            yield _Block(
+                fence["language"], title["path"] if title else None, include["name"] if include else None, body, number
+            )
         elif heading := _HEADING.fullmatch(row):
             yield _Heading(len(heading["level"]), heading["text"], number)
 

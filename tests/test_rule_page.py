@@ -44,6 +44,9 @@ draft/config.json:1:2 error[CAP002] certain ~ slot 1: h[3]
 ```
 
 ## Use instead
+```text include="mini-sglang" title="serving"
+A small engine.
+```
 ```json title="config.json"
 {}
 ```
@@ -79,7 +82,7 @@ def test_examples() -> None:
             ),
         ),
         Example("Example", "Nested under eagle_config", {"config.json": "{}\n"}, ("scan", "."), ()),
-        Example("Use instead", "Use instead", {"config.json": "{}\n"}, ("scan", "."), ()),
+        Example("Use instead", "Use instead", {"config.json": "{}\n"}, ("scan", "."), (), {"serving": "mini-sglang"}),
     )
 
 
@@ -90,6 +93,9 @@ def test_examples() -> None:
         ('```json title="../a.json"\n{}\n```', "must lie inside the project"),
         ('```json title="a.json"\n{}\n```\n```json title="a.json"\n{}\n```', "has the file 'a.json' twice"),
         ('```json title="a.json"\n{}', "line 3: the fenced block that begins here never ends"),
+        ('```text include="a" title="../b"\n```', "must lie inside the project"),
+        ('```text include="a"\n```\n```text include="b"\n```', "includes two trees at '.'"),
+        ('```text include="a"\n```', "has no files"),
         ("```expect\na.json:1 error[CAP002]\n```", "does not read like"),
         ("```expect\na.json:1:1 error[CAP002] certain\n```", "has no files"),
         ("```console\n$ rm -r .\n```", "a console block holds one command"),

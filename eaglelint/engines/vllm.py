@@ -12,7 +12,7 @@ from eaglelint.engines.base import EngineSource, stand_in
 from eaglelint.source.calls import call_value
 from eaglelint.source.expressions import evaluate
 from eaglelint.source.index import ClassInfo, FunctionInfo
-from eaglelint.source.lookup import MISSING, class_mro, get_attribute
+from eaglelint.source.lookup import MISSING, class_mro, get_attribute, global_value
 from eaglelint.source.machine import Machine, Raised
 from eaglelint.source.tree import Binding
 from eaglelint.source.values import BoundMethod, ClassValue, Env, Frame, Function, Instance, Unknown
@@ -40,7 +40,20 @@ class VLLM:
         return None
 
     def target_class(self, source: EngineSource, name: str) -> Binding | None:
-        return source.tree.find_class(name, (source.package / "model_executor" / "models",))
+        """The class that the registry maps the architecture to, else the class of that name."""
+        models = source.package / "model_executor" / "models"
+        registry = source.tree.module_at(models / "registry.py") if (models / "registry.py").is_file() else None
+        if registry is not None:
+            machine = Machine(source.tree)
+            for table in ("_TEXT_GENERATION_MODELS", "_MULTIMODAL_MODELS"):
+                rows = global_value(machine, registry, table)
+                row = rows.get(name) if isinstance(rows, dict) else None
+                if isinstance(row, tuple) and len(row) == 2:
+                    module = source.tree.module(f"{source.package.name}.model_executor.models.{row[0]}")
+                    info = module.index.classes.get(row[1]) if module is not None else None
+                    if module is not None and info is not None:
+                        return Binding(module, info)
+        return source.tree.find_class(name, (models,))
 
     def target_classes(self, source: EngineSource) -> list[Binding]:
         machine = Machine(source.tree)
@@ -72,6 +85,7 @@ class VLLM:
         self, machine: Machine, source: EngineSource, model: Instance, kind: str, draft: Any, ids: Any
     ) -> bool:
         if draft is not None:
+            draft = _adapted(machine, source, draft)
             spec = stand_in(
                 machine,
                 "speculative config",
@@ -162,6 +176,21 @@ class VLLM:
                     frame = Frame(piece, module, Env({"aux_hidden_states": captured}), "concatenation")
                     return evaluate(machine, call, frame)
         return captured
+
+
+def _adapted(machine: Machine, source: EngineSource, draft: Instance) -> Instance:
+    """A config in speculators' format, rewritten by the engine's own adapter for its kind of draft."""
+    if "speculators_model_type" not in draft.attrs:
+        return draft
+    kind = draft.attrs["speculators_model_type"]
+    directory = source.package / "transformers_utils" / "configs" / "speculators"
+    adapter = source.tree.find_function(f"update_{kind}", (directory,)) if directory.is_dir() else None
+    if adapter is None or not isinstance(adapter.item, FunctionInfo):
+        raise Raised("LookupError", f"no adapter for speculators' {kind} drafts in {directory.name}", None)
+    shape = draft.attrs["transformer_layer_config"] if "transformer_layer_config" in draft.attrs else {}
+    rewritten: dict[str, Any] = machine.heap.born(dict(shape) if isinstance(shape, dict) else {})
+    _call(machine, adapter, config_dict=draft.attrs, pre_trained_config=rewritten)
+    return Instance(None, attrs=rewritten, name="the rewritten draft config", closed=True)
 
 
 def _cat_call(source: EngineSource, path: Path) -> Any:

@@ -302,9 +302,8 @@ def _instance_attribute(machine: Machine, instance: Instance, name: str) -> Any:
     if instance.closed:
         return MISSING
     if instance.cls is not None:
-        if _fully_known(machine, instance.cls):
-            return MISSING
-        return _outside(machine, instance, name, Unknown(f"{name} of {instance.cls.info.name}"))
+        known = _fully_known(machine, instance.cls)
+        return _outside(machine, instance, name, MISSING if known else Unknown(f"{name} of {instance.cls.info.name}"))
     if name in _LAYER_LISTS and machine.num_layers and instance.layer is None and instance.name == "model":
         return opaque_layers(machine)
     return _outside(machine, instance, name, Unknown(f"{name} of {instance.name or 'something that is not known'}"))

@@ -12,7 +12,20 @@ from eaglelint.source.values import Cat, Input, Instance, Tensor
 from eaglelint.trainers.stacks import make_stack, stacked_parts
 from eaglelint.wiring import Slot
 
-__all__ = ["Joined", "Keyed", "Many", "Other", "Resolve", "Shape", "Stacked", "State", "freeze", "states_in", "thaw"]
+__all__ = [
+    "Joined",
+    "Keyed",
+    "Many",
+    "Other",
+    "Resolve",
+    "Shape",
+    "Stacked",
+    "State",
+    "freeze",
+    "refine",
+    "states_in",
+    "thaw",
+]
 
 Resolve = Callable[[Tensor], tuple[Slot, "str | None"]]
 """The slot that a tensor fills, or the unknown slot with the reason."""
@@ -25,6 +38,7 @@ class State:
     slot: Slot
     reason: str | None = field(default=None, compare=False)
     site: Site | None = field(default=None, compare=False)
+    tensor: Tensor | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +116,31 @@ def _flat(cat: Cat) -> Iterator[Tensor]:
 
 def _state(tensor: Tensor, resolve: Resolve) -> State:
     slot, reason = resolve(tensor)
-    return State(slot, reason, tensor.site)
+    return State(slot, reason, tensor.site, tensor)
+
+
+def refine(shape: Shape, resolve: Resolve) -> Shape:
+    """The shape with the states that were not known when it was frozen resolved again, now that more has run."""
+    match shape:
+        case State():
+            if shape.slot.known or shape.tensor is None:
+                return shape
+            slot, reason = resolve(shape.tensor)
+            return State(slot, reason, shape.site, shape.tensor)
+        case Joined():
+            return Joined(_refined(shape.parts, resolve))
+        case Stacked():
+            return Stacked(_refined(shape.parts, resolve), shape.axis)
+        case Many():
+            return Many(tuple(refine(item, resolve) for item in shape.items), shape.is_tuple)
+        case Keyed():
+            return Keyed(tuple((key, refine(item, resolve)) for key, item in shape.items))
+    return shape
+
+
+def _refined(parts: tuple[State, ...], resolve: Resolve) -> tuple[State, ...]:
+    refined = (refine(part, resolve) for part in parts)
+    return tuple(part for part in refined if isinstance(part, State))
 
 
 def states_in(shape: Shape) -> Iterator[State]:

@@ -8,7 +8,7 @@ from eaglelint.source.lookup import MISSING
 from eaglelint.source.machine import Machine
 from eaglelint.source.operators import whole
 from eaglelint.source.slices import Site
-from eaglelint.source.values import Cat, External, Instance, Opaque, Partial, Tensor, Unknown
+from eaglelint.source.values import Cat, External, Instance, Opaque, Partial, Tensor
 
 __all__ = ["STACK_INTERCEPTS", "make_stack", "stack_attribute", "stacked_parts"]
 
@@ -117,13 +117,13 @@ def _method(machine: Machine, args: tuple[Any, ...], kwargs: dict[str, Any], sit
         moved = _moved(name, rest, axis)
         return unknown if moved is None else make_stack(parts, moved)
     if name == "squeeze":
-        return make_stack(parts, axis - 1) if rest == (0,) and axis > 0 else unknown
+        return stack if axis == -2 else unknown
     if name == "flatten":
         start = kwargs.get("start_dim", rest[0] if rest else 0)
         end = kwargs.get("end_dim", rest[1] if len(rest) > 1 else -1)
         # From the layer axis to the features: the states side by side. Along axis 0 it would mix in the tokens.
         return _joined(machine, parts, site) if start == axis and axis != 0 and end == -1 else unknown
-    if axis == -2 or (axis > 0 and len(rest) == axis + 1):
+    if rest[-1:] == (-1,) and len(parts) not in rest and (axis == -2 or (axis > 0 and len(rest) == axis + 1)):
         return _joined(machine, parts, site)
     return unknown
 
@@ -151,10 +151,6 @@ def _joined(machine: Machine, parts: list[Any], site: Site | None) -> Tensor:
     if site is not None:
         machine.record("cat", "", result, site)
     return result
-
-
-def _length(machine: Machine, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None) -> Any:
-    return Unknown("the length of a stack")
 
 
 STACK_INTERCEPTS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -17,6 +18,8 @@ from eaglelint.rule import Rule
 from eaglelint.rule_page import SECTIONS, Example, Expected, parse_page
 
 Found = dict[str, Any]
+
+PROJECTS = Path(__file__).parent / "projects"
 
 each_rule = pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.code)
 
@@ -86,6 +89,8 @@ def test_the_project_gives_what_the_page_promises(
     example: Example, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All findings of the scan, of whatever rule, and no other."""
+    for directory, name in example.includes.items():
+        shutil.copytree(PROJECTS / name, tmp_path / directory, dirs_exist_ok=True)
     for path, text in example.files.items():
         file = tmp_path / path
         file.parent.mkdir(parents=True, exist_ok=True)

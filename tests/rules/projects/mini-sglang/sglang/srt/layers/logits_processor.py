@@ -13,9 +13,7 @@ class LogitsProcessor(torch.nn.Module):
             hidden_states, None, aux_hidden_states, logits_metadata
         )
 
-    def _get_hidden_states_to_store(
-        self, hidden_states, hidden_states_before_norm, aux_hidden_states, logits_metadata
-    ):
+    def _get_hidden_states_to_store(self, hidden_states, hidden_states_before_norm, aux_hidden_states, logits_metadata):
         if not logits_metadata.capture_hidden_mode.need_capture():
             return None
         if aux_hidden_states is not None:

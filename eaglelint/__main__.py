@@ -1,0 +1,23 @@
+"""The way in: ``eaglelint`` and ``python -m eaglelint``."""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line. ``--version`` alone is answered before anything is imported."""
+    if sys.argv[1:] in (["--version"], ["-V"]):
+        from eaglelint import __version__
+
+        print(f"eaglelint {__version__}")
+        return
+    from eaglelint.cli.app import run
+
+    run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""The commands of ``eaglelint``, and what happens to errors that reach the top."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from eaglelint import __version__
+from eaglelint.cli import engines, explain, rules, scan, wiring
+from eaglelint.exceptions import EaglelintError
+
+__all__ = ["app", "run"]
+
+app = typer.Typer(
+    name="eaglelint",
+    help="Prove that a speculative-decoding draft model is served the hidden states it was trained on.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("scan")(scan.scan)
+app.command("wiring")(wiring.wiring)
+app.command("rules")(rules.rules)
+app.command("explain")(explain.explain)
+app.add_typer(engines.app, name="engines")
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"eaglelint {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", "-V", help="Print the version and exit.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    for stream in (sys.stdout, sys.stderr):
+        # A console that cannot print the direct-sum sign prints a question mark instead of a traceback.
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="replace")
+
+
+def run() -> None:
+    """Run the command line; exit 2 on errors that the user can act on, 3 on faults of our own."""
+    try:
+        app()
+    except EaglelintError as error:
+        print(f"eaglelint: {error}", file=sys.stderr)
+        sys.exit(2)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)
+    except Exception as error:
+        print(
+            f"eaglelint: internal fault, {type(error).__name__}: {error}\n"
+            "This is a bug in eaglelint. Please report it with the command and the files that led here; "
+            "EAGLELINT_TRACEBACK=1 prints where it happened.",
+            file=sys.stderr,
+        )
+        import os
+
+        if os.environ.get("EAGLELINT_TRACEBACK"):
+            raise
+        sys.exit(3)

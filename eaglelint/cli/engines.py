@@ -1,0 +1,83 @@
+"""``eaglelint engines``: what serving engines feed a draft, class by class."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+__all__ = ["app"]
+
+app = typer.Typer(help="What serving engines feed a draft, derived from their source.", no_args_is_help=True)
+
+
+class EnginesFormat(str, Enum):
+    """How the answer is printed."""
+
+    table = "table"
+    json = "json"
+
+
+@app.command("list")
+def list_engines() -> None:
+    """List the engines that eaglelint knows where to start in."""
+    from eaglelint.serving import ENGINES
+
+    for name in sorted(ENGINES):
+        typer.echo(f"{name}  {name}@PATH for a source tree, {name} for the installed package")
+
+
+@app.command("show")
+def show(
+    source: Annotated[str, typer.Argument(help="sglang@PATH, vllm@PATH, or sglang, vllm for the installed package.")],
+    num_layers: Annotated[int, typer.Option("--num-layers", min=1, max=10_000, help="Decoder layers of the target.")],
+    layer_ids: Annotated[str, typer.Option("--layer-ids", help="Comma-separated ids, or default for the engine's own list.")] = "default",
+    draft_kind: Annotated[str, typer.Option("--draft-kind", help="eagle3, peagle, dflash or dspark: which setter is used.")] = "eagle3",
+    target_class: Annotated[list[str] | None, typer.Option("--target-class", help="Only these classes. Repeatable.")] = None,
+    format: Annotated[EnginesFormat, typer.Option("--format", help="A table, or JSON as schemas/wiring.schema.json has it.")] = EnginesFormat.table,
+) -> None:
+    """Show, for each target class of an engine, which states given ids or the default list bring to the draft."""
+    from pathlib import Path
+
+    from eaglelint.cli.progress import progress_bar
+    from eaglelint.derive import ServingRequest, derive_serving
+    from eaglelint.exceptions import UnreadableInput, WrongUsage
+    from eaglelint.report.json import render_json, wiring_document
+    from eaglelint.serving import open_serving
+
+    ids = _ids(layer_ids)
+    if draft_kind not in ("eagle3", "peagle", "dflash", "domino", "dspark"):
+        raise WrongUsage(f"--draft-kind {draft_kind}: known are eagle3, peagle, dflash, domino and dspark.")
+    handle = open_serving(source, root=Path.cwd())
+    bindings = handle.engine.target_classes(handle.source) if not target_class else []
+    for name in target_class or []:
+        binding = handle.engine.target_class(handle.source, name)
+        if binding is None:
+            raise UnreadableInput(f"{handle.source.label} has no class {name}. Run engines show without --target-class for all it has.")
+        bindings.append(binding)
+    wirings = []
+    with progress_bar() as progress:
+        for binding in bindings:
+            progress(f"deriving {getattr(binding.item, 'name', '')}")
+            request = ServingRequest(binding, num_layers, {"num_hidden_layers": num_layers}, draft_kind, None, ids)
+            wirings.append(derive_serving(handle.engine, handle.source, request))
+    for problem in handle.source.tree.unreadable.values():
+        typer.echo(f"error: {problem}", err=True)
+    if format is EnginesFormat.json:
+        typer.echo(render_json(wiring_document(wirings)))
+        return
+    width = max((len(wiring.target_class or "") for wiring in wirings), default=0)
+    for wiring in wirings:
+        typer.echo(f"{wiring.target_class:<{width}}  {wiring.status:<11}  {wiring}" + (f"  ({wiring.reason})" if wiring.reason else ""))
+
+
+def _ids(text: str) -> tuple[int, ...] | str:
+    from eaglelint.exceptions import WrongUsage
+
+    if text.strip() == "default":
+        return "default"
+    if not re.fullmatch(r"\s*-?\d+\s*(,\s*-?\d+\s*)*", text):
+        raise WrongUsage(f"--layer-ids {text}: write comma-separated integers, such as 2,30,58, or default.")
+    return tuple(int(part) for part in text.split(","))

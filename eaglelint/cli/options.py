@@ -1,0 +1,65 @@
+"""The options that several commands share, so that inputs are the same everywhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = [
+    "Draft",
+    "DraftKind",
+    "NumLayers",
+    "Paths",
+    "Serving",
+    "Target",
+    "TargetClass",
+    "TrainedBy",
+    "Training",
+]
+
+_INPUTS = "Inputs"
+
+Paths = Annotated[
+    list[Path] | None,
+    typer.Argument(help="Files and directories to check; the settings' pipelines or the working directory if left out."),
+]
+Draft = Annotated[
+    Path | None, typer.Option("--draft", help="The draft's config.json, or its directory.", rich_help_panel=_INPUTS)
+]
+Target = Annotated[
+    Path | None, typer.Option("--target", help="The target's config.json, or its directory.", rich_help_panel=_INPUTS)
+]
+Training = Annotated[
+    list[Path] | None,
+    typer.Option("--training", help="Training code: files or directories. Repeatable.", rich_help_panel=_INPUTS),
+]
+TrainedBy = Annotated[
+    str | None,
+    typer.Option(
+        "--trained-by",
+        help="What the config's ids mean: layer-output (id i is h[i+1]) or boundary (id i is h[i]).",
+        rich_help_panel=_INPUTS,
+    ),
+]
+Serving = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--serving",
+        help="The engine: sglang@PATH or vllm@PATH (a source tree or unpacked package), or sglang, vllm (installed). Repeatable.",
+        rich_help_panel=_INPUTS,
+    ),
+]
+DraftKind = Annotated[
+    str | None,
+    typer.Option("--draft-kind", help="eagle3, peagle, dflash, dspark; recognised if left out.", rich_help_panel=_INPUTS),
+]
+NumLayers = Annotated[
+    int | None,
+    typer.Option("--num-layers", min=1, max=10_000, help="Decoder layers of the target, in place of --target.", rich_help_panel=_INPUTS),
+]
+TargetClass = Annotated[
+    str | None,
+    typer.Option("--target-class", help="The engine's class for the target, where its config does not say.", rich_help_panel=_INPUTS),
+]

@@ -1,0 +1,78 @@
+"""``eaglelint wiring``: show what a draft was trained on and what it is served, slot by slot."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from eaglelint.cli import options as opt
+
+__all__ = ["wiring"]
+
+
+class WiringFormat(str, Enum):
+    """How wirings are printed."""
+
+    table = "table"
+    json = "json"
+
+
+def wiring(
+    paths: opt.Paths = None,
+    draft: opt.Draft = None,
+    target: opt.Target = None,
+    training: opt.Training = None,
+    trained_by: opt.TrainedBy = None,
+    serving: opt.Serving = None,
+    draft_kind: opt.DraftKind = None,
+    num_layers: opt.NumLayers = None,
+    target_class: opt.TargetClass = None,
+    format: Annotated[WiringFormat, typer.Option("--format", help="A table, or JSON as schemas/wiring.schema.json has it.")] = WiringFormat.table,
+) -> None:
+    """Show which hidden states reach the draft's fc, in which order: trained against served, with the lines."""
+    from rich.console import Console
+
+    from eaglelint.cli.progress import progress_bar
+    from eaglelint.exceptions import WrongUsage
+    from eaglelint.project.pipelines import assemble_pipelines
+    from eaglelint.project.settings import find_settings
+    from eaglelint.scan import Options, gather
+    from eaglelint.wiring import Wiring
+
+    named = paths or []
+    settings = find_settings(named[0] if named and named[0].is_dir() else (named[0].parent if named else Path.cwd()))
+    pipelines = assemble_pipelines(
+        named,
+        draft=draft,
+        target=target,
+        training=training or (),
+        trained_by=trained_by,
+        serving=serving or (),
+        draft_kind=draft_kind,
+        settings=settings,
+    )
+    if not pipelines:
+        raise WrongUsage("There is no draft to show: none was found. Name its config with --draft PATH.")
+    wirings: list[Wiring] = []
+    problems: list[str] = []
+    with progress_bar() as progress:
+        for pipeline in pipelines:
+            facts, unreadable = gather(pipeline, Options(num_layers, target_class), progress)
+            wirings += [facts.training] if facts.training is not None else []
+            wirings += [served.wiring for served in facts.servings]
+            problems += [*(f"note: {note}" for note in pipeline.notes), *(f"error: {text}" for text in unreadable)]
+    for line in problems:
+        typer.echo(line, err=True)
+    if format is WiringFormat.json:
+        from eaglelint.report.json import render_json, wiring_document
+
+        typer.echo(render_json(wiring_document(wirings)))
+    else:
+        from eaglelint.report.wiring_table import render_wirings
+
+        render_wirings(wirings, console=Console(highlight=False))
+    if any(line.startswith("error") for line in problems):
+        raise typer.Exit(2)

@@ -1,0 +1,282 @@
+"""The flow: pipelines are read, both ends derived, the rules asked. A report shows what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from eaglelint.artifacts.draft import DraftConfig, read_draft
+from eaglelint.artifacts.draft_kinds import IDS_KEYS
+from eaglelint.artifacts.target import TargetConfig, read_target
+from eaglelint.derive import ServingRequest, derive_serving, reads_ids_at
+from eaglelint.exceptions import UnreadableInput, WrongUsage
+from eaglelint.finding import Finding
+from eaglelint.project.discovery import display_path
+from eaglelint.project.pipelines import PipelineInput
+from eaglelint.rule import Facts, Rule, Served
+from eaglelint.serving import EngineHandle, open_serving
+from eaglelint.source.machine import Budget
+from eaglelint.trainers import derive_training
+from eaglelint.wiring import Slot, Wiring
+
+__all__ = ["Options", "ScanResult", "gather", "scan_pipelines", "survey_engine"]
+
+Progress = Callable[[str], None]
+
+_DECLARED = {"layer-output": 1, "boundary": 0}
+_SURVEY_LAYERS = 12
+_SURVEY_BUDGET = Budget(steps=12_000, attribute_steps=4_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What holds for all pipelines of a scan."""
+
+    num_layers: int | None = None
+    target_class: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScanResult:
+    """What a scan found. ``problems`` are named files that could not be read or parsed; the rest was scanned."""
+
+    findings: tuple[Finding, ...] = ()
+    wirings: tuple[Wiring, ...] = ()
+    notes: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    def __add__(self, other: ScanResult) -> ScanResult:
+        return ScanResult(
+            self.findings + other.findings,
+            self.wirings + other.wirings,
+            self.notes + other.notes,
+            self.problems + other.problems,
+        )
+
+
+def scan_pipelines(
+    pipelines: Sequence[PipelineInput], rules: Sequence[Rule], options: Options, progress: Progress = lambda _: None
+) -> ScanResult:
+    """Check each pipeline by every rule.
+
+    Raises:
+        UnreadableInput: A draft, a target or an engine that the user named cannot be read.
+        WrongUsage: Something that the scan needs was not said.
+    """
+    result = ScanResult()
+    for pipeline in pipelines:
+        progress(f"reading {pipeline.name}")
+        facts, problems = gather(pipeline, options, progress)
+        findings = tuple(finding for rule in rules for finding in rule.check(rule, facts))
+        wirings = (*((facts.training,) if facts.training else ()), *(served.wiring for served in facts.servings))
+        result += ScanResult(findings, wirings, pipeline.notes, problems)
+    return replace(result, findings=tuple(sorted(set(result.findings), key=_order)))
+
+
+def gather(pipeline: PipelineInput, options: Options, progress: Progress = lambda _: None) -> tuple[Facts, tuple[str, ...]]:
+    """Read a pipeline's artifacts and derive the wirings at both ends."""
+    draft = read_draft(pipeline.draft, display_path(pipeline.draft))
+    target = _target(pipeline, options)
+    training, problems = _training(pipeline, draft, target, progress)
+    servings: list[Served] = []
+    if pipeline.serving and target is None:
+        raise WrongUsage(
+            f"{draft.path}: no target config is known for this draft, and what it is served depends on the target's "
+            "layers and class. Pass --target PATH (a config.json or its directory), or --num-layers N --target-class CLASS."
+        )
+    for spec in pipeline.serving:
+        assert target is not None
+        progress(f"deriving what {spec} serves")
+        handle = open_serving(spec, root=Path.cwd())
+        servings += _serve(handle, pipeline, draft, target, options, training)
+        problems += tuple(handle.source.tree.unreadable.values())
+    return Facts(draft, target, training, tuple(servings)), problems
+
+
+def _target(pipeline: PipelineInput, options: Options) -> TargetConfig | None:
+    target = read_target(pipeline.target, display_path(pipeline.target)) if pipeline.target is not None else None
+    if options.num_layers is not None:
+        architectures = (options.target_class,) if options.target_class else (target.architectures if target else ())
+        return TargetConfig.synthetic(options.num_layers, architectures)
+    return target
+
+
+# --- the training end ----------------------------------------------------------------------------------------------
+
+
+def _training(
+    pipeline: PipelineInput, draft: DraftConfig, target: TargetConfig | None, progress: Progress
+) -> tuple[Wiring | None, tuple[str, ...]]:
+    if pipeline.trained_by is not None:
+        return _declared(pipeline.trained_by, draft, target), ()
+    if not pipeline.training or target is None:
+        return None, ()
+    progress("deriving what the draft was trained on")
+    result = derive_training(pipeline.training, num_layers=target.num_layers, relative_to=Path.cwd())
+    return result.wiring, result.problems
+
+
+def _declared(trained_by: str, draft: DraftConfig, target: TargetConfig | None) -> Wiring | None:
+    """The wiring that the config's ids mean under a convention that the user declares."""
+    if trained_by not in _DECLARED:
+        raise WrongUsage(
+            f"--trained-by {trained_by}: say layer-output (id i is the output of layer i, h[i+1]) or boundary (id i is h[i]). "
+            "A trainer's own code is read with --training PATH."
+        )
+    if not draft.layer_ids:
+        return None
+    ids = draft.layer_ids[0].values
+    return Wiring(
+        party="training",
+        name=f"declared: {trained_by} ids",
+        slots=tuple(Slot("stream", value + _DECLARED[trained_by]) for value in ids),
+        status="exact",
+        draft_kind=draft.kind,
+        layer_ids=ids,
+        num_layers=target.num_layers if target is not None else None,
+        ids_from=draft.layer_ids[0].key_path,
+        declared=True,
+    )
+
+
+# --- the serving end -----------------------------------------------------------------------------------------------
+
+
+def _serve(
+    handle: EngineHandle,
+    pipeline: PipelineInput,
+    draft: DraftConfig,
+    target: TargetConfig,
+    options: Options,
+    training: Wiring | None,
+) -> Iterator[Served]:
+    """What one engine serves the draft, with what the rules need to know about it."""
+    kind = pipeline.draft_kind or draft.kind
+    binding = _class_of(handle, target, options)
+    request = ServingRequest(binding, target.num_layers, target.data, kind, draft.data)
+    wiring = derive_serving(handle.engine, handle.source, request)
+    looks_in: tuple[tuple[str, ...], ...] = ()
+    if wiring.layer_ids == "default" and draft.layer_ids:
+        looks_in = _places(handle, request, draft)
+    wiring = replace(wiring, ignored=tuple(found.key_path for found in draft.layer_ids if wiring.layer_ids == "default"))
+    yield Served(wiring, looks_in, _mended(handle, request, wiring, training, looks_in), _uncaptured(handle, request, wiring))
+
+
+def _class_of(handle: EngineHandle, target: TargetConfig, options: Options) -> Any:
+    names = (options.target_class,) if options.target_class else (*target.architectures, *target.text_architectures)
+    for name in names:
+        binding = handle.engine.target_class(handle.source, name)
+        if binding is not None:
+            return binding
+    where = handle.source.tree.display(handle.source.package)
+    if not names:
+        raise WrongUsage(f"{target.path}: the target's config names no architecture. Say which class serves it with --target-class CLASS.")
+    raise UnreadableInput(
+        f"{handle.source.label} at {where} has no class {' or '.join(dict.fromkeys(names))}, which {target.path} names. "
+        "Check that this is the engine and release that serves the target, or name another class with --target-class."
+    )
+
+
+def _places(handle: EngineHandle, request: ServingRequest, draft: DraftConfig) -> tuple[tuple[str, ...], ...]:
+    """The key paths at which this engine finds ids, tried one by one with its own resolver."""
+    parents: tuple[tuple[str, ...], ...] = ((), ("eagle_config",), ("dflash_config",))
+    candidates = [(*parent, key) for parent in parents for key in IDS_KEYS]
+    taken = {found.key_path for found in draft.layer_ids}
+    return tuple(path for path in candidates if path not in taken and reads_ids_at(handle.engine, handle.source, request, path))
+
+
+def _mended(
+    handle: EngineHandle,
+    request: ServingRequest,
+    wiring: Wiring,
+    training: Wiring | None,
+    looks_in: tuple[tuple[str, ...], ...],
+) -> tuple[int, ...] | None:
+    """Ids with which this engine serves what was trained: proposed under both conventions, kept if derived so."""
+    if training is None or wiring.slots == training.slots or not training.slots:
+        return None
+    boundaries = [slot.boundary for slot in training.slots if slot.form == "stream" and slot.boundary is not None]
+    place = wiring.ids_from or (looks_in[0] if looks_in else None)
+    if len(boundaries) != len(training.slots) or place is None or request.draft_data is None:
+        return None
+    for shift in (1, 0):
+        ids = tuple(boundary - shift for boundary in boundaries)
+        if ids == wiring.layer_ids:
+            continue
+        attempt = derive_serving(
+            handle.engine, handle.source, replace(request, draft_data=with_ids(request.draft_data, place, list(ids)))
+        )
+        if attempt.slots == training.slots and attempt.status == wiring.status in ("exact", "conditional"):
+            return ids
+        if attempt.slots == training.slots and attempt.status == "exact":
+            return ids
+    return None
+
+
+def _uncaptured(handle: EngineHandle, request: ServingRequest, wiring: Wiring) -> tuple[int, ...]:
+    """Positions of ids that make no difference to what is served."""
+    ids = wiring.layer_ids
+    if not isinstance(ids, tuple) or not wiring.slots or len(wiring.slots) >= len(ids) or wiring.ids_from is None:
+        return ()
+    if request.draft_data is None or len(set(ids)) < len(ids):
+        return ()
+    lost = []
+    for position in range(len(ids)):
+        rest = [value for index, value in enumerate(ids) if index != position]
+        without = derive_serving(
+            handle.engine, handle.source, replace(request, draft_data=with_ids(request.draft_data, wiring.ids_from, rest))
+        )
+        if without.slots == wiring.slots:
+            lost.append(position)
+    return tuple(lost)
+
+
+def with_ids(data: dict[str, Any], place: tuple[str, ...], ids: list[int]) -> dict[str, Any]:
+    """A config with these ids at that key path; the original is not changed."""
+    key, *rest = place
+    if not rest:
+        return {**data, key: ids}
+    section = data.get(key)
+    return {**data, key: with_ids(section if isinstance(section, dict) else {}, tuple(rest), ids)}
+
+
+# --- an engine's own tree ------------------------------------------------------------------------------------------
+
+
+def survey_engine(spec: str, progress: Progress = lambda _: None, *, processes: int = 2) -> ScanResult:
+    """Derive the default wiring of every target class of an engine's tree, for few layers and on a small budget."""
+    handle = open_serving(spec, root=Path.cwd())
+    names = [binding.item.name for binding in handle.engine.target_classes(handle.source) if binding.item is not None and not isinstance(binding.item, tuple)]
+    wirings: list[Wiring] = []
+    if processes > 1 and len(names) > 8:
+        chunks = [names[start::processes] for start in range(processes)]
+        with ProcessPoolExecutor(processes) as pool:
+            for part in pool.map(_survey, [spec] * len(chunks), chunks):
+                wirings += part
+    else:
+        wirings = _survey(spec, names)
+    order = {name: index for index, name in enumerate(names)}
+    wirings.sort(key=lambda wiring: order.get(wiring.target_class or "", 0))
+    counted = ", ".join(f"{sum(w.status == status for w in wirings)} {status}" for status in ("exact", "conditional", "unknown"))
+    note = f"{handle.source.label}: {len(wirings)} target classes with a capture, default wiring {counted}"
+    return ScanResult(wirings=tuple(wirings), notes=(note,), problems=tuple(handle.source.tree.unreadable.values()))
+
+
+def _survey(spec: str, names: list[str]) -> list[Wiring]:
+    handle = open_serving(spec, root=Path.cwd())
+    found = []
+    for name in names:
+        binding = handle.engine.target_class(handle.source, name)
+        if binding is not None:
+            request = ServingRequest(binding, _SURVEY_LAYERS, {"num_hidden_layers": _SURVEY_LAYERS})
+            found.append(derive_serving(handle.engine, handle.source, request, budget=_SURVEY_BUDGET))
+    return found
+
+
+def _order(finding: Finding) -> tuple[Any, ...]:
+    return (finding.span.path, finding.span.start, finding.code, finding.message)
+
+

@@ -1,0 +1,222 @@
+"""What a script gets from outside its sources: the target model, hooks on its layers, command-line defaults, files.
+
+Nothing here says which layers are captured; that is read from the script. Here stands what a call means whose code is
+not among the files: that ``model(...)`` runs the patched forward pass, that a hook on layer i sees h[i+1].
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import libcst as cst
+
+from eaglelint.source.calls import call_value, construct, model_output
+from eaglelint.source.layers import stream_states
+from eaglelint.source.lookup import MISSING, opaque_layers
+from eaglelint.source.machine import Budget, Event, LayerPass, Machine
+from eaglelint.source.operators import normed
+from eaglelint.source.slices import Site
+from eaglelint.source.tree import SourceTree
+from eaglelint.source.values import (
+    BoundMethod,
+    ClassValue,
+    Closure,
+    External,
+    Function,
+    Instance,
+    LayerOutput,
+    Partial,
+    Tensor,
+    Unknown,
+)
+from eaglelint.trainers.stacks import STACK_INTERCEPTS, stack_attribute
+
+__all__ = ["DEFAULTS", "HOOKS", "Recorder"]
+
+DEFAULTS = "the defaults of the command line"
+HOOKS = "decoder layers return the whole residual stream first, as in Hugging Face models"
+
+_LAYER_LISTS = ("blocks", "h", "layers")
+_DEPTHS = ("end_layer", "n_layer", "num_hidden_layers", "num_layers")
+_MODEL = re.compile(r"(?:.*_)?(?:backbone|base|llm|lm|model|target|teacher|transformer|verifier)", re.IGNORECASE)
+_LOADS = ("joblib.load", "numpy.load", "pickle.load", "safetensors.numpy.load_file", "safetensors.torch.load_file")
+
+_Args = tuple[Any, ...]
+
+
+class Recorder(Machine):
+    """A machine for scripts: stands in for what lies outside, and keeps what was saved as it was when it was saved.
+
+    Args:
+        tree: The scripts.
+        num_layers: N of the target.
+        on_record: Called with each event when it happens.
+        patches: Attributes that other code sets on the model, by name.
+        load: What a load gives back, for runs of the dataset.
+        budget: Bounds of the run.
+    """
+
+    def __init__(
+        self,
+        tree: SourceTree,
+        *,
+        num_layers: int,
+        on_record: Callable[[Event], None],
+        patches: dict[str, Any] | None = None,
+        load: Callable[[Site | None], Any] | None = None,
+        budget: Budget | None = None,
+    ) -> None:
+        super().__init__(tree, budget=budget, num_layers=num_layers)
+        self.script = True
+        self.outside = self._attribute
+        self.outside_call = self._call
+        self.on_record = on_record
+        self.asked: set[str] = set()
+        self.hooks: list[tuple[Any, str, Any]] = []
+        self.arguments: dict[str, Any] = {}
+        self.patches.update({("", name): value for name, value in (patches or {}).items()})
+        self.intercepts.update(STACK_INTERCEPTS)
+        self.intercepts.update(
+            {
+                "hook.register": _register_hook,
+                "outside.construct": lambda machine, args, kwargs, site: construct(machine, args[0], (), {}),
+                "types.MethodType": lambda machine, args, kwargs, site: _bound(args),
+                "add_argument()": _add_argument,
+                "parse_args()": _parse_args,
+            }
+        )
+        if load is not None:
+            read = load
+            for name in ("torch.load", *_LOADS):
+                self.intercepts[name] = lambda machine, args, kwargs, site: read(site)
+
+    def record(self, kind: str, name: str, value: Any, site: Site) -> None:
+        super().record(kind, name, value, site)
+        self.on_record(self.events[-1])
+
+    # --- attributes ---
+
+    def _attribute(self, receiver: Any, name: str) -> Any:
+        found = stack_attribute(receiver, name)
+        if found is not MISSING:
+            return found
+        patched = self.patches.get(("", name), MISSING)
+        if patched is not MISSING:
+            return patched
+        if isinstance(receiver, ClassValue):
+            if name in ("from_pretrained", "from_config"):
+                return Partial(External("outside.construct"), (receiver,), {})
+            return Unknown(f"{receiver.info.name}.{name}")
+        if name in ("register_forward_hook", "register_forward_pre_hook"):
+            return Partial(External("hook.register"), (receiver, name), {})
+        if name in _LAYER_LISTS and getattr(receiver, "layer", None) is None:
+            return opaque_layers(self)
+        if name in _DEPTHS:
+            return self.num_layers
+        if name == "start_layer":
+            return 0
+        self.asked.add(name)
+        return MISSING
+
+    # --- calls ---
+
+    def _call(self, callee: Any, name: str, args: _Args, kwargs: dict[str, Any], site: Site | None) -> Any:
+        if isinstance(callee, Instance) and (callee.cls is not None or callee.layer is not None):
+            return MISSING
+        if not _MODEL.fullmatch(name.rsplit(".", 1)[-1]):
+            return MISSING
+        asked = kwargs.get("output_hidden_states", self.patches.get(("", "output_hidden_states")))
+        if self.hooks:
+            return self._run_hooks(site, asked)
+        forward = self.patches.get(("", "forward"))
+        if isinstance(forward, Function | Closure):
+            return call_value(self, forward, (Unknown("the model"), *args), kwargs, site)
+        if isinstance(forward, BoundMethod | Partial):
+            return call_value(self, forward, args, kwargs, site)
+        return model_output(self) if asked is True else MISSING
+
+    def _run_hooks(self, site: Site | None, asked: Any) -> Any:
+        """A forward pass in which every layer calls its hooks, the norm last."""
+        self.used_assumptions.add(HOOKS)
+        states = stream_states(self)
+        count = self.num_layers or 0
+        final = normed_after(self, states)
+        for index in range(count + 1):
+            self.layer = min(index, count - 1)
+            for module, kind, hook in list(self.hooks):
+                at = count if module == "norm" else module
+                if at != index:
+                    continue
+                before = states[index]
+                after = final if module == "norm" else states[index + 1]
+                inputs = (LayerOutput(before, None, before).whole,)
+                output: Any = after if module == "norm" else LayerOutput(after, None, after)
+                given = (Unknown("the module"), inputs) if kind.endswith("pre_hook") else (Unknown(), inputs, output)
+                call_value(self, hook, given, {}, site)
+        if asked is True:
+            return model_output(self)
+        return Instance(None, name="model output", attrs={"last_hidden_state": final})
+
+
+def normed_after(machine: Machine, states: tuple[Tensor, ...]) -> Tensor:
+    """The model's last state, normed."""
+    machine.layer = (machine.num_layers or 0) - 1
+    machine.heap.set(machine.passes, machine.layer, LayerPass(states[-2:-1], states[-1:]))
+    return normed(machine, states[-1])
+
+
+def _register_hook(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site | None) -> Any:
+    receiver, kind, rest = args[0], args[1], args[2:]
+    hook = rest[0] if rest else kwargs.get("hook")
+    assert isinstance(machine, Recorder)
+    where: Any = None
+    if isinstance(receiver, Instance) and receiver.layer is not None:
+        where = receiver.layer
+    elif site is not None and isinstance(site.node, cst.Call) and isinstance(site.node.func, cst.Attribute):
+        module = site.slice.code(site.node.func.value)
+        where = "norm" if re.fullmatch(r"[\w.]*\.(?:norm|final_layernorm|ln_f)", module) else None
+    if where is not None and hook is not None:
+        machine.heap.touch(machine.hooks)
+        machine.hooks.append((where, kind, hook))
+    return Unknown("the handle of a hook", present=True)
+
+
+def _bound(args: _Args) -> Any:
+    if len(args) == 2 and isinstance(args[0], Function):
+        return BoundMethod(args[0], args[1])
+    return Partial(args[0], args[1:], {}) if args else Unknown("a bound method")
+
+
+# --- the command line ----------------------------------------------------------------------------------------------
+
+
+def _add_argument(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site | None) -> Any:
+    """Note an argument's default, as argparse makes it."""
+    assert isinstance(machine, Recorder)
+    flags = [arg for arg in args if isinstance(arg, str)]
+    long = next((flag for flag in flags if flag.startswith("--")), flags[0] if flags else "")
+    name = kwargs.get("dest", long.lstrip("-").replace("-", "_"))
+    default = kwargs.get("default", MISSING)
+    if default is MISSING:
+        action = kwargs.get("action")
+        default = {"store_true": False, "store_false": True}.get(action) if isinstance(action, str) else None
+        if default is None:
+            default = Unknown(f"the argument {long}")
+    elif isinstance(default, str) and kwargs.get("type") is not None:
+        default = call_value(machine, kwargs["type"], (default,), {}, site)
+    if isinstance(name, str):
+        if name in machine.arguments:
+            default = Unknown(f"two arguments are called {long}")
+        machine.heap.set(machine.arguments, name, default)
+        if site is not None and isinstance(default, list | tuple | str):
+            machine.record("set", name, default, site)
+    return Unknown("an argument", present=True)
+
+
+def _parse_args(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site | None) -> Any:
+    assert isinstance(machine, Recorder)
+    if machine.arguments:
+        machine.used_assumptions.add(DEFAULTS)
+    return machine.new_instance(Instance(None, attrs=dict(machine.arguments), name="the command line"))

@@ -1,0 +1,295 @@
+"""Running a script's functions one by one, and what each path through them captured, saved and returned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from eaglelint.derive import deep_recursion
+from eaglelint.source.construct import bind_arguments, function_node
+from eaglelint.source.heap import CacheList
+from eaglelint.source.identify import Stream
+from eaglelint.source.machine import Budget, BudgetExceeded, Decision, Event, Raised
+from eaglelint.source.slices import Site
+from eaglelint.source.statements import run_block, run_function_body
+from eaglelint.source.tree import SourceTree
+from eaglelint.source.values import Closure, ClassValue, Env, Frame, Function, Input, Instance, Norm, Tensor
+from eaglelint.trainers.files import Entry
+from eaglelint.trainers.outside import Recorder
+from eaglelint.trainers.shapes import Joined, Other, Shape, State, freeze, refine, states_in
+from eaglelint.wiring import Slot
+
+__all__ = ["Capture", "Path", "Run", "Save", "run_entry"]
+
+_UNKNOWN = Slot("unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """A state put in a list; ``layer`` is the one that ran last, ``layer_site`` the call of it."""
+
+    state: State
+    site: Site = field(compare=False)
+    layer_site: Site | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Save:
+    """States that were handed out: to a file, or by ``yield``."""
+
+    shape: Shape
+    site: Site = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """One path through an entry."""
+
+    saves: tuple[Save, ...]
+    returned: Shape
+    joins: tuple[Save, ...]
+    captures: tuple[Capture, ...] = field(default=(), compare=False)
+    sets: tuple[Event, ...] = field(default=(), compare=False)
+    decisions: tuple[Decision, ...] = field(default=(), compare=False)
+
+    @property
+    def condition(self) -> str:
+        return (
+            " and ".join(dict.fromkeys(decision.text for decision in self.decisions if decision.choice)) or "otherwise"
+        )
+
+
+@dataclass(slots=True)
+class Run:
+    """All paths through one entry; ``stopped`` says why there are none."""
+
+    entry: Entry
+    paths: tuple[Path, ...] = ()
+    stopped: str | None = None
+    stopped_site: Site | None = None
+    captured: bool = False
+    followed: set[tuple[str, int]] = field(default_factory=set)
+    asked: set[str] = field(default_factory=set)
+    patched: dict[str, list[tuple[Any, Site | None]]] = field(default_factory=dict)
+    assumptions: set[str] = field(default_factory=set)
+    loaded: set[Site] = field(default_factory=set)
+    ids: dict[str, tuple[Any, str, int]] = field(default_factory=dict)
+
+
+def run_entry(
+    tree: SourceTree,
+    entry: Entry,
+    num_layers: int,
+    *,
+    patches: dict[str, Any] | None = None,
+    load: Callable[[Site | None], Any] | None = None,
+    arguments: dict[str, Any] | None = None,
+    saved: list[State] | None = None,
+    budget: Budget | None = None,
+) -> Run:
+    """Run one entry with unknown arguments; never raises for what the script does.
+
+    Args:
+        tree: The scripts.
+        entry: What to run.
+        num_layers: N of the target.
+        patches: Attributes that other entries set on the model.
+        load: What the entry's loads give back.
+        arguments: Parameters that are known, by name.
+        saved: The states behind the placeholders in loaded values.
+        budget: Bounds of the run.
+    """
+    trail = _Trail(num_layers, saved)
+    run = Run(entry)
+    machine = Recorder(
+        tree,
+        num_layers=num_layers,
+        on_record=trail.note,
+        patches=patches,
+        load=load,
+        budget=budget or Budget(steps=120_000),
+    )
+    trail.machine = machine
+
+    def once() -> Path:
+        machine.layer = -1
+        value: Any = None
+        try:
+            value = _start(machine, entry, arguments or {})
+        except Raised:
+            pass  # what was saved before counts
+        returned = freeze(value, trail.resolve)
+        return Path(
+            tuple(_refined_save(save, trail) for save in trail.saves if any(True for _ in states_in(save.shape))),
+            returned if any(True for _ in states_in(returned)) else Other(),
+            tuple(_refined_save(save, trail) for save in trail.joins),
+            tuple(trail.finished()),
+            tuple(event for event in machine.events if event.kind == "set"),
+        )
+
+    try:
+        with deep_recursion():
+            outcomes = machine.explore(once, None)
+        run.paths = tuple(_decided(outcome.value, outcome.decisions) for outcome in outcomes if outcome.raised is None)
+    except BudgetExceeded as error:
+        run.stopped, run.stopped_site = error.what, error.site
+    except RecursionError:
+        run.stopped = "nested too deeply"
+    run.captured = any(c.state.slot.known for path in run.paths for c in path.captures) or bool(
+        run.stopped and machine.passes
+    )
+    run.followed = machine.followed
+    run.asked = machine.asked
+    run.assumptions = machine.used_assumptions
+    run.patched = trail.patched
+    run.ids = _id_constants(machine, tree)
+    return run
+
+
+def _refined_save(save: Save, trail: _Trail) -> Save:
+    return Save(refine(save.shape, trail.resolve), save.site)
+
+
+def _decided(path: Path, decisions: tuple[Decision, ...]) -> Path:
+    return Path(path.saves, path.returned, path.joins, path.captures, path.sets, decisions)
+
+
+class _Trail:
+    """What a run leaves behind, frozen at the moment it happens: lists change afterwards."""
+
+    def __init__(self, num_layers: int, saved: list[State] | None) -> None:
+        self.num_layers = num_layers
+        self.saved = saved
+        self.machine: Recorder | None = None
+        self.saves: list[Save] = CacheList()
+        self.joins: list[Save] = CacheList()
+        self.captures: list[Capture] = CacheList()
+        self.patched: dict[str, list[tuple[Any, Site | None]]] = {}
+
+    def note(self, event: Event) -> None:
+        machine = self.machine
+        assert machine is not None
+        if event.kind in ("save", "yield"):
+            self._add(self.saves, Save(freeze(event.value, self.resolve), event.site))
+        elif event.kind == "cat":
+            shape = freeze(event.value, self.resolve)
+            if isinstance(shape, Joined):
+                self._add(self.joins, Save(shape, event.site))
+        elif event.kind == "capture":
+            state = State(_UNKNOWN, None, event.site, event.value)
+            self._add(self.captures, Capture(state, event.site, machine.layer_site))
+        elif event.kind == "set":
+            self.patched.setdefault(event.name, []).append((_copied(event.value), event.site))
+
+    def _add(self, notes: list[Any], item: Any) -> None:
+        assert self.machine is not None
+        self.machine.heap.touch(notes)
+        notes.append(item)
+
+    def finished(self) -> list[Capture]:
+        """The captures, resolved when all layers have run."""
+        found = []
+        for capture in self.captures:
+            state = refine(capture.state, self.resolve)
+            assert isinstance(state, State)
+            found.append(Capture(state, capture.site, capture.layer_site))
+        return found
+
+    def resolve(self, tensor: Tensor) -> tuple[Slot, str | None]:
+        """The slot of a tensor: a loaded state is what was saved; another one is compared with the stream."""
+        if self.saved is not None:
+            return _loaded(tensor, self.saved)
+        machine = self.machine
+        assert machine is not None
+        slot, reason = Stream(machine, self.num_layers).slot(tensor)
+        if slot.form == "partial":
+            passing = {
+                term for passed in machine.passes.values() for t in (*passed.entry, *passed.output) for term in t.terms
+            }
+            if not tensor.terms <= passing:
+                return _UNKNOWN, "it is computed from the stream but no part of it"
+        return slot, reason
+
+
+def _loaded(tensor: Tensor, saved: list[State]) -> tuple[Slot, str | None]:
+    term = tensor.single()
+    if isinstance(term, Input) and term.name.startswith("saved "):
+        state = saved[int(term.name.removeprefix("saved "))]
+        return state.slot, state.reason
+    if isinstance(term, Norm):
+        slot, reason = _loaded(term.of, saved)
+        return (Slot("norm", slot.boundary), None) if slot.form == "stream" else (_UNKNOWN, reason)
+    return _UNKNOWN, "it is no longer a state as it was saved"
+
+
+def _copied(value: Any) -> Any:
+    return value.copy() if isinstance(value, list | set | dict) else value
+
+
+# --- starting ------------------------------------------------------------------------------------------------------
+
+
+def _start(machine: Recorder, entry: Entry, arguments: dict[str, Any]) -> Any:
+    if entry.function is None:
+        return _run_module(machine, entry)
+    owner = ClassValue(entry.module, entry.owner) if entry.owner is not None else None
+    function = Function(entry.module, entry.function, owner)
+    receiver: Any = None
+    if owner is not None and "staticmethod" not in entry.function.decorators:
+        receiver = owner
+        if "classmethod" not in entry.function.decorators:
+            receiver = machine.new_instance(Instance(owner, name=owner.info.name))
+    piece, node = function_node(function)
+    frame = Frame(piece, entry.module, Env({}), f"{entry.module.name}.{entry.name}", owner, receiver)
+    args = () if receiver is None else (receiver,)
+    frame.env.variables = bind_arguments(machine, node.params, args, arguments, frame)
+    result = run_function_body(machine, node, frame)
+    return _run_patches(machine, result)
+
+
+def _run_patches(machine: Recorder, result: Any) -> Any:
+    """A nested function that was put in a model's place is run too: nothing else among the files may call it."""
+    from eaglelint.source.calls import call_value
+
+    for _, value in list(machine.patches.items()):
+        if isinstance(value, Closure):
+            returned = call_value(machine, value, (), {}, None)
+            result = returned if result is None or not any(states_in(freeze(result, _any))) else result
+    return result
+
+
+def _any(tensor: Tensor) -> tuple[Slot, str | None]:
+    return _UNKNOWN, None
+
+
+def _run_module(machine: Recorder, entry: Entry) -> Any:
+    """A script's own statements, in order; the functions they call see the names bound so far."""
+    module = entry.module
+    env = Env({"__name__": "__main__"})
+    last_line = 0
+    for line, end_line in sorted(module.index.statements, key=lambda span: (span[0], -span[1])):
+        if end_line <= last_line:
+            continue
+        last_line = end_line
+        try:
+            piece = module.slice(line, end_line)
+        except SyntaxError:
+            continue
+        frame = Frame(piece, module, env, module.name)
+        run_block(machine, piece.body, frame)
+        env = frame.env
+        machine.globals.update({(module.name, name): value for name, value in env.variables.items()})
+    return None
+
+
+def _id_constants(machine: Recorder, tree: SourceTree) -> dict[str, tuple[Any, str, int]]:
+    """The module variables that hold lists of integers and that the run read: value, file and line by name."""
+    found = {}
+    for (module_name, name), value in machine.globals.items():
+        module = tree.module(module_name)
+        if module is None or name not in module.index.assignments:
+            continue
+        if isinstance(value, list | tuple | set | frozenset) and value and all(isinstance(i, int) for i in value):
+            found[name] = (value, module.display, module.index.assignments[name][0])
+    return found

@@ -1,0 +1,1 @@
+"""What a draft's config says, and whether anyone reads it."""
