@@ -4,7 +4,7 @@ In the sections Example and Use instead, each heading of level three (or the sec
 
     ```json title="draft/config.json"       a file, any number of them
     ```text include="mini-sglang" title="serving"
-                                            a tree kept beside the tests, put below a directory; the text says what it is
+                                            a tree kept with the tests, put below a directory; the text says what it is
     ```console                              the command, after "$ "; `eaglelint scan .` if left out
     ```expect                               the findings, one a line; an empty block says: stays silent
     draft/config.json:3:41 error[CAP002] certain ~ part of the message

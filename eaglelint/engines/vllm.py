@@ -16,6 +16,7 @@ from eaglelint.source.lookup import MISSING, class_mro, get_attribute, global_va
 from eaglelint.source.machine import Machine, Raised
 from eaglelint.source.tree import Binding
 from eaglelint.source.values import BoundMethod, ClassValue, Env, Frame, Function, Instance, Unknown
+from eaglelint.source.walk import walk
 
 __all__ = ["VLLM"]
 
@@ -206,33 +207,17 @@ def _cat_call(source: EngineSource, path: Path) -> Any:
         if "aux_hidden_states" not in text or "torch.cat(" not in text:
             continue
         piece = module.slice(info.line, info.end_line)
-        finder = _CatFinder()
-        piece.module.visit(finder)
-        if finder.found is not None:
-            return piece, finder.found, module
+        for node in walk(piece.body[0]):
+            if isinstance(node, cst.Call) and _joins_states(node):
+                return piece, node, module
     return None
 
 
-class _CatFinder(cst.CSTVisitor):
-    """The first ``torch.cat(...)`` over ``aux_hidden_states``."""
-
-    def __init__(self) -> None:
-        self.found: cst.Call | None = None
-
-    def visit_Call(self, node: cst.Call) -> None:
-        if self.found is None and isinstance(node.func, cst.Attribute) and node.func.attr.value == "cat" and node.args:
-            names = _Names()
-            node.args[0].visit(names)
-            if "aux_hidden_states" in names.found:
-                self.found = node
-
-
-class _Names(cst.CSTVisitor):
-    def __init__(self) -> None:
-        self.found: set[str] = set()
-
-    def visit_Name(self, node: cst.Name) -> None:
-        self.found.add(node.value)
+def _joins_states(node: cst.Call) -> bool:
+    """Whether a call is ``torch.cat(...)`` over ``aux_hidden_states``."""
+    if not (isinstance(node.func, cst.Attribute) and node.func.attr.value == "cat" and node.args):
+        return False
+    return any(isinstance(inner, cst.Name) and inner.value == "aux_hidden_states" for inner in walk(node.args[0]))
 
 
 def _call(machine: Machine, found: Binding, **arguments: Any) -> Any:

@@ -302,8 +302,8 @@ def _instance_attribute(machine: Machine, instance: Instance, name: str) -> Any:
     if instance.closed:
         return MISSING
     if instance.cls is not None:
-        known = _fully_known(machine, instance.cls)
-        return _outside(machine, instance, name, MISSING if known else Unknown(f"{name} of {instance.cls.info.name}"))
+        default = MISSING if _fully_known(machine, instance.cls) else Unknown(f"{name} of {instance.cls.info.name}")
+        return _outside(machine, instance, name, default)
     if name in _LAYER_LISTS and machine.num_layers and instance.layer is None and instance.name == "model":
         return opaque_layers(machine)
     return _outside(machine, instance, name, Unknown(f"{name} of {instance.name or 'something that is not known'}"))

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
+from eaglelint.source.walk import children
+
 __all__ = ["Effects", "assigns_attribute", "prune"]
 
 
@@ -122,81 +124,67 @@ def _contributes(effects: Effects, wanted: _Wanted, needed: set[str]) -> bool:
 def _effects(node: cst.CSTNode, wanted: _Wanted) -> Effects:
     found = wanted.effects.get(node)
     if found is None:
-        reader = _Reader()
-        node.visit(reader)
-        found = wanted.effects[node] = reader.effects
+        found = wanted.effects[node] = Effects()
+        _collect(node, found, wanted)
     return found
 
 
-class _Reader(cst.CSTVisitor):
-    """Collects the effects of one statement, everything inside it included."""
+def _collect(node: cst.CSTNode, effects: Effects, wanted: _Wanted) -> None:
+    """Add the effects of a node and of all inside it; those of inner statements are kept for themselves."""
+    match node:
+        case cst.Name():
+            effects.reads.add(node.value)
+            return
+        case cst.Attribute():
+            _collect(node.value, effects, wanted)  # not the attribute's own name
+            return
+        case cst.Arg():
+            _collect(node.value, effects, wanted)  # not the keyword
+            return
+        case cst.ImportAlias():
+            bound: cst.CSTNode = node.asname.name if node.asname is not None else node.name
+            while isinstance(bound, cst.Attribute):
+                bound = bound.value
+            if isinstance(bound, cst.Name):
+                effects.names.add(bound.value)
+            return
+        case cst.AssignTarget() | cst.AnnAssign() | cst.AugAssign() | cst.For() | cst.NamedExpr() | cst.CompFor():
+            _target(node.target, effects)
+        case cst.AsName():
+            _target(node.name, effects)
+        case cst.FunctionDef():
+            effects.names.add(node.name.value)
+        case cst.Call():
+            _call(node, effects)
+    for child in children(node):
+        if isinstance(child, cst.BaseStatement):
+            inner = _effects(child, wanted)
+            effects.names |= inner.names
+            effects.attributes |= inner.attributes
+            effects.calls += inner.calls
+            effects.reads |= inner.reads
+        else:
+            _collect(child, effects, wanted)
 
-    def __init__(self) -> None:
-        self.effects = Effects()
 
-    def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
-        self._target(node.target)
+def _call(node: cst.Call, effects: Effects) -> None:
+    if isinstance(node.func, cst.Attribute):
+        effects.calls.append(node)
+    elif isinstance(node.func, cst.Name) and node.func.value == "setattr" and len(node.args) == 3:
+        owner, key = node.args[0].value, node.args[1].value
+        if isinstance(owner, cst.Name) and isinstance(key, cst.SimpleString):
+            effects.attributes.add((owner.value, str(key.evaluated_value)))
 
-    def visit_AnnAssign(self, node: cst.AnnAssign) -> bool:
-        self._target(node.target)
-        if node.value is not None:
-            node.value.visit(self)
-        return False
 
-    def visit_AugAssign(self, node: cst.AugAssign) -> None:
-        self._target(node.target)
-
-    def visit_For(self, node: cst.For) -> None:
-        self._target(node.target)
-
-    def visit_NamedExpr(self, node: cst.NamedExpr) -> None:
-        self._target(node.target)
-
-    def visit_AsName(self, node: cst.AsName) -> None:
-        self._target(node.name)
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
-        self.effects.names.add(node.name.value)
-
-    def visit_ImportAlias(self, node: cst.ImportAlias) -> bool:
-        bound: cst.CSTNode = node.asname.name if node.asname is not None else node.name
-        while isinstance(bound, cst.Attribute):
-            bound = bound.value
-        if isinstance(bound, cst.Name):
-            self.effects.names.add(bound.value)
-        return False
-
-    def visit_Call(self, node: cst.Call) -> None:
-        if isinstance(node.func, cst.Attribute):
-            self.effects.calls.append(node)
-        elif isinstance(node.func, cst.Name) and node.func.value == "setattr" and len(node.args) == 3:
-            owner, key = node.args[0].value, node.args[1].value
-            if isinstance(owner, cst.Name) and isinstance(key, cst.SimpleString):
-                self.effects.attributes.add((owner.value, str(key.evaluated_value)))
-
-    def visit_Name(self, node: cst.Name) -> None:
-        self.effects.reads.add(node.value)
-
-    def visit_Attribute(self, node: cst.Attribute) -> bool:
-        node.value.visit(self)  # not the attribute's own name
-        return False
-
-    def visit_Arg(self, node: cst.Arg) -> bool:
-        node.value.visit(self)  # not the keyword
-        return False
-
-    def visit_Annotation(self, node: cst.Annotation) -> bool:
-        return False
-
-    def _target(self, target: cst.CSTNode) -> None:
-        match target:
-            case cst.Name():
-                self.effects.names.add(target.value)
-            case cst.Attribute():
-                if isinstance(target.value, cst.Name):
-                    self.effects.attributes.add((target.value.value, target.attr.value))
-            case cst.Tuple() | cst.List():
-                for element in target.elements:
-                    self._target(element.value)
-            case cst.Subscript():
-                self._target(target.value)
+def _target(target: cst.CSTNode, effects: Effects) -> None:
+    match target:
+        case cst.Name():
+            effects.names.add(target.value)
+        case cst.Attribute():
+            if isinstance(target.value, cst.Name):
+                effects.attributes.add((target.value.value, target.attr.value))
+        case cst.Tuple() | cst.List():
+            for element in target.elements:
+                _target(element.value, effects)
+        case cst.Subscript():
+            _target(target.value, effects)

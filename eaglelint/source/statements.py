@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import libcst as cst
@@ -17,6 +17,7 @@ from eaglelint.source.operators import binary
 from eaglelint.source.same import NotJoinable, join, same
 from eaglelint.source.slices import Site
 from eaglelint.source.values import BoundMethod, Closure, Frame, Instance, Unknown
+from eaglelint.source.walk import walk
 
 __all__ = ["Flow", "run_block", "run_function_body"]
 
@@ -153,11 +154,24 @@ def choose(machine: Machine, test: cst.BaseExpression, frame: Frame) -> bool:
     negated = code.removeprefix("not ") if code.startswith("not ") else f"not ({code})"
     if " " not in code:
         negated = f"not {code}"
-    if machine.script and _reads_index(test, frame):
+    if machine.script and any(_reads_index(part, frame) for part in _unknown_parts(machine, test, frame)):
         raise BudgetExceeded(f"whether {code} holds is not known", Site(frame.slice, test))
     # The usual case first: what a "not" or an inequality guards against is rarer than what it does not.
     choice = machine.decide((frame.function, code), (f"when {negated}", f"when {code}"), Site(frame.slice, test))
     return bool(choice)
+
+
+def _unknown_parts(machine: Machine, test: cst.BaseExpression, frame: Frame) -> list[cst.BaseExpression]:
+    """The operands of ``and``, ``or`` and ``not`` whose truth is not known."""
+    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        return _unknown_parts(machine, test.expression, frame)
+    if isinstance(test, cst.BooleanOperation):
+        return [
+            *_unknown_parts(machine, test.left, frame),
+            *_unknown_parts(machine, test.right, frame),
+        ]
+    attempt = machine.try_out(lambda: truth(evaluate(machine, test, frame)))
+    return [test] if attempt is None or attempt[0] is None else []
 
 
 def _reads_index(test: cst.BaseExpression, frame: Frame) -> bool:
@@ -247,34 +261,18 @@ def _run_while(machine: Machine, statement: cst.While, frame: Frame) -> Flow:
 
 def _forget(machine: Machine, statement: cst.For | cst.While, frame: Frame) -> None:
     """A loop over something unknown: what it assigns is unknown afterwards."""
-    names = _Assigned()
-    statement.visit(names)
-    why = f"it is assigned in a loop over {frame.slice.code(statement.iter if isinstance(statement, cst.For) else statement.test)}"
-    for name in names.found:
+    over = statement.iter if isinstance(statement, cst.For) else statement.test
+    why = f"it is assigned in a loop over {frame.slice.code(over)}"
+    cache = machine.memo.setdefault("assigned in loops", {})
+    if statement not in cache:
+        cache[statement] = {name for node in walk(statement) for name in _assigned_names(node)}
+    for name in cache[statement]:
         frame.env.variables[name] = Unknown(why)
 
 
-class _Assigned(cst.CSTVisitor):
-    def __init__(self, *, loops_only: bool = False) -> None:
-        self.found: set[str] = set()
-        self.loops_only = loops_only
-
-    def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
-        if not self.loops_only:
-            self._add(node.target)
-
-    def visit_AugAssign(self, node: cst.AugAssign) -> None:
-        self._add(node.target)
-
-    def visit_For(self, node: cst.For) -> None:
-        self._add(node.target)
-
-    def _add(self, target: cst.CSTNode) -> None:
-        if isinstance(target, cst.Name):
-            self.found.add(target.value)
-        elif isinstance(target, cst.Tuple | cst.List):
-            for element in target.elements:
-                self._add(element.value)
+def _assigned_names(node: cst.CSTNode) -> Iterator[str]:
+    if isinstance(node, cst.AssignTarget | cst.AugAssign | cst.For):
+        yield from (target.value for target in walk(node.target) if isinstance(target, cst.Name))
 
 
 # --- with, try, def ------------------------------------------------------------------------------------------------

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from eaglelint.derive import deep_recursion
@@ -14,7 +15,7 @@ from eaglelint.source.machine import Budget, BudgetExceeded, Decision, Event, Ra
 from eaglelint.source.slices import Site
 from eaglelint.source.statements import run_block, run_function_body
 from eaglelint.source.tree import SourceTree
-from eaglelint.source.values import Closure, ClassValue, Env, Frame, Function, Input, Instance, Norm, Tensor
+from eaglelint.source.values import ClassValue, Closure, Env, Frame, Function, Input, Instance, Norm, Tensor
 from eaglelint.trainers.files import Entry
 from eaglelint.trainers.outside import Recorder
 from eaglelint.trainers.shapes import Joined, Other, Shape, State, freeze, refine, states_in
@@ -73,7 +74,7 @@ class Run:
     asked: set[str] = field(default_factory=set)
     patched: dict[str, list[tuple[Any, Site | None]]] = field(default_factory=dict)
     assumptions: set[str] = field(default_factory=set)
-    loaded: set[Site] = field(default_factory=set)
+    read: bool = False
     ids: dict[str, tuple[Any, str, int]] = field(default_factory=dict)
 
 
@@ -115,10 +116,8 @@ def run_entry(
     def once() -> Path:
         machine.layer = -1
         value: Any = None
-        try:
+        with suppress(Raised):  # what was saved before counts
             value = _start(machine, entry, arguments or {})
-        except Raised:
-            pass  # what was saved before counts
         returned = freeze(value, trail.resolve)
         return Path(
             tuple(_refined_save(save, trail) for save in trail.saves if any(True for _ in states_in(save.shape))),
@@ -196,31 +195,29 @@ class _Trail:
             found.append(Capture(state, capture.site, capture.layer_site))
         return found
 
-    def resolve(self, tensor: Tensor) -> tuple[Slot, str | None]:
-        """The slot of a tensor: a loaded state is what was saved; another one is compared with the stream."""
+    def resolve(self, tensor: Tensor) -> State:
+        """What a tensor is: a loaded state is what was saved; another one is compared with the stream."""
         if self.saved is not None:
             return _loaded(tensor, self.saved)
         machine = self.machine
         assert machine is not None
         slot, reason = Stream(machine, self.num_layers).slot(tensor)
         if slot.form == "partial":
-            passing = {
-                term for passed in machine.passes.values() for t in (*passed.entry, *passed.output) for term in t.terms
-            }
-            if not tensor.terms <= passing:
-                return _UNKNOWN, "it is computed from the stream but no part of it"
-        return slot, reason
+            passed = [t for p in machine.passes.values() for t in (*p.entry, *p.output)]
+            if not tensor.terms <= {term for other in passed for term in other.terms}:
+                slot, reason = _UNKNOWN, "it is computed from the stream but no part of it"
+        return State(slot, reason, tensor.site, tensor)
 
 
-def _loaded(tensor: Tensor, saved: list[State]) -> tuple[Slot, str | None]:
+def _loaded(tensor: Tensor, saved: list[State]) -> State:
     term = tensor.single()
     if isinstance(term, Input) and term.name.startswith("saved "):
-        state = saved[int(term.name.removeprefix("saved "))]
-        return state.slot, state.reason
+        return saved[int(term.name.removeprefix("saved "))]
     if isinstance(term, Norm):
-        slot, reason = _loaded(term.of, saved)
-        return (Slot("norm", slot.boundary), None) if slot.form == "stream" else (_UNKNOWN, reason)
-    return _UNKNOWN, "it is no longer a state as it was saved"
+        inner = _loaded(term.of, saved)
+        if inner.slot.form == "stream":
+            return replace(inner, slot=Slot("norm", inner.slot.boundary))
+    return State(_UNKNOWN, "it is no longer a state as it was saved", tensor.site)
 
 
 def _copied(value: Any) -> Any:
@@ -259,8 +256,8 @@ def _run_patches(machine: Recorder, result: Any) -> Any:
     return result
 
 
-def _any(tensor: Tensor) -> tuple[Slot, str | None]:
-    return _UNKNOWN, None
+def _any(tensor: Tensor) -> State:
+    return State(_UNKNOWN)
 
 
 def _run_module(machine: Recorder, entry: Entry) -> Any:

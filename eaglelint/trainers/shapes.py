@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from eaglelint.source.operators import whole
@@ -26,9 +26,6 @@ __all__ = [
     "states_in",
     "thaw",
 ]
-
-Resolve = Callable[[Tensor], tuple[Slot, "str | None"]]
-"""The slot that a tensor fills, or the unknown slot with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +75,9 @@ class Other:
 
 Shape = State | Joined | Stacked | Many | Keyed | Other
 
+Resolve = Callable[[Tensor], State]
+"""The state that a tensor is."""
+
 _DEPTH = 6
 
 
@@ -87,15 +87,15 @@ def freeze(value: Any, resolve: Resolve, depth: int = 0) -> Shape:
     if isinstance(value, Tensor):
         term = value.single()
         if isinstance(term, Cat):
-            return Joined(tuple(_state(part, resolve) for part in _flat(term)))
-        return _state(value, resolve)
+            return Joined(tuple(resolve(part) for part in _flat(term)))
+        return resolve(value)
     if isinstance(value, Instance):
         stack = stacked_parts(value)
         if stack is not None:
-            return Stacked(tuple(_state(part, resolve) for part in stack[0]), stack[1])
+            return Stacked(tuple(resolve(part) for part in stack[0]), stack[1])
         if value.payload is not None:
             return freeze(value.payload, resolve, depth)
-        value = dict(value.attrs) if value.cls is None else {}
+        value = {**value.kwargs, **value.attrs}  # an output or a sample of the script's own class
     if depth < _DEPTH and isinstance(value, list | tuple):
         return Many(tuple(freeze(item, resolve, depth + 1) for item in value), isinstance(value, tuple))
     if depth < _DEPTH and isinstance(value, dict):
@@ -114,19 +114,13 @@ def _flat(cat: Cat) -> Iterator[Tensor]:
             yield part
 
 
-def _state(tensor: Tensor, resolve: Resolve) -> State:
-    slot, reason = resolve(tensor)
-    return State(slot, reason, tensor.site, tensor)
-
-
 def refine(shape: Shape, resolve: Resolve) -> Shape:
     """The shape with the states that were not known when it was frozen resolved again, now that more has run."""
     match shape:
         case State():
             if shape.slot.known or shape.tensor is None:
                 return shape
-            slot, reason = resolve(shape.tensor)
-            return State(slot, reason, shape.site, shape.tensor)
+            return replace(resolve(shape.tensor), site=shape.site)
         case Joined():
             return Joined(_refined(shape.parts, resolve))
         case Stacked():

@@ -1,8 +1,8 @@
-"""A target of the small engine: it captures before a layer, and its setter adds one to explicit ids."""
-
-from torch import nn
+"""A target of the small engine: its loop captures before each layer."""
 
 from sglang.srt.layers.logits_processor import LogitsProcessor
+from sglang.srt.models.capture import CapturesStates, stream
+from torch import nn
 
 
 class RMSNorm(nn.Module):
@@ -46,13 +46,13 @@ class LlamaModel(nn.Module):
         aux_hidden_states = []
         for i in range(len(self.layers)):
             if i in self.layers_to_capture:
-                aux_hidden_states.append(hidden_states if residual is None else hidden_states + residual)
+                aux_hidden_states.append(stream(hidden_states, residual))
             hidden_states, residual = self.layers[i](hidden_states, residual)
         hidden_states, _ = self.norm(hidden_states, residual)
         return hidden_states, aux_hidden_states
 
 
-class LlamaForCausalLM(nn.Module):
+class LlamaForCausalLM(CapturesStates, nn.Module):
     def __init__(self, config, quant_config=None, prefix=""):
         super().__init__()
         self.config = config
@@ -63,13 +63,6 @@ class LlamaForCausalLM(nn.Module):
     def forward(self, input_ids, positions, forward_batch):
         hidden_states, aux_hidden_states = self.model(input_ids)
         return self.logits_processor(input_ids, hidden_states, self.lm_head, forward_batch, aux_hidden_states)
-
-    def set_eagle3_layers_to_capture(self, layer_ids=None):
-        if layer_ids is None:
-            num_layers = self.config.num_hidden_layers
-            self.model.layers_to_capture = [2, num_layers // 2, num_layers - 3]
-        else:
-            self.model.layers_to_capture = [layer_id + 1 for layer_id in layer_ids]
 
 
 EntryClass = LlamaForCausalLM
