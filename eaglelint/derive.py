@@ -22,6 +22,10 @@ from eaglelint.wiring import Condition, Evidence, Fault, LayerIds, Slot, Wiring
 __all__ = ["ServingRequest", "deep_recursion", "derive_serving", "reads_ids_at"]
 
 
+# What a setter raises for ids that the model cannot take. Elsewhere an exception may as well be our own misreading.
+_SETTER_FAULTS = frozenset(["IndexError", "NoSetter"])
+
+
 @dataclass(frozen=True, slots=True)
 class ServingRequest:
     """What to derive: a target class of an engine, fed by a draft's config, by given ids, or by the default list."""
@@ -51,9 +55,10 @@ def derive_serving(
     machine = Machine(source.tree, stubs=load_stubs(engine.name), budget=budget, num_layers=request.num_layers)
     reads = DraftReads()
     trails: list[tuple[list[Event], list[tuple[str, Site, int]]]] = []
+    configured = False
 
     def run() -> _Run:
-        machine.layer = -1
+        nonlocal configured
         reads.asked.clear()
         reads.found.clear()
         engine.prepare(machine, source, request.kind)
@@ -65,6 +70,7 @@ def derive_serving(
         ids = list(request.layer_ids) if isinstance(request.layer_ids, tuple) else None
         if not engine.configure(machine, source, model, request.kind, draft, ids):
             return _Run((), ("the engine captures no auxiliary states for this config",), False, None)
+        configured = True
         captured = engine.forward(machine, source, model)
         joined = engine.concatenate(machine, source, captured)
         stream = Stream(machine, request.num_layers)
@@ -82,7 +88,7 @@ def derive_serving(
         )
     except RecursionError:
         return _blank(engine, source, request).with_status("unknown", "the interpretation stopped: nested too deeply")
-    return _wiring(engine, source, request, machine, outcomes, reads, trails)
+    return _wiring(engine, source, request, machine, outcomes, reads, trails, configuring=not configured)
 
 
 def reads_ids_at(engine: Engine, source: EngineSource, request: ServingRequest, place: tuple[str, ...]) -> bool:
@@ -173,6 +179,8 @@ def _wiring(
     outcomes: list[Outcome],
     reads: DraftReads,
     trails: list[tuple[list[Event], list[tuple[str, Site, int]]]],
+    *,
+    configuring: bool,
 ) -> Wiring:
     wiring = _blank(engine, source, request)
     returned = [outcome for outcome in outcomes if outcome.raised is None]
@@ -181,8 +189,8 @@ def _wiring(
         assert raised is not None
         return replace(
             wiring,
-            reason=_crash(raised),
-            faults=(_fault(raised),),
+            reason=_crash(raised, configuring),
+            faults=(_fault(raised),) if configuring and raised.kind in _SETTER_FAULTS else (),
             ids_from=_ids_from(reads),
             layer_ids=_ids(request, reads),
             evidence=_raise_evidence(raised),
@@ -240,9 +248,11 @@ def _ids(request: ServingRequest, reads: DraftReads) -> LayerIds:
     return tuple(reads.found[-1][1]) if reads.found else "default"
 
 
-def _crash(raised: Raised) -> str:
+def _crash(raised: Raised, configuring: bool) -> str:
     where = f" at {raised.site}" if raised.site is not None else ""
-    return f"it would stop with {raised.kind}{where}: {raised.message}"
+    if configuring and raised.kind in _SETTER_FAULTS:
+        return f"it would stop with {raised.kind}{where}: {raised.message}"
+    return f"the interpretation ended in {raised.kind}{where}: {raised.message}"
 
 
 def _fault(raised: Raised) -> Fault:

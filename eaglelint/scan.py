@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -76,24 +76,27 @@ def scan_pipelines(
     return replace(result, findings=tuple(sorted(set(result.findings), key=_order)))
 
 
-def gather(pipeline: PipelineInput, options: Options, progress: Progress = lambda _: None) -> tuple[Facts, tuple[str, ...]]:
+def gather(
+    pipeline: PipelineInput, options: Options, progress: Progress = lambda _: None
+) -> tuple[Facts, tuple[str, ...]]:
     """Read a pipeline's artifacts and derive the wirings at both ends."""
     draft = read_draft(pipeline.draft, display_path(pipeline.draft))
     target = _target(pipeline, options)
-    training, problems = _training(pipeline, draft, target, progress)
-    servings: list[Served] = []
     if pipeline.serving and target is None:
         raise WrongUsage(
             f"{draft.path}: no target config is known for this draft, and what it is served depends on the target's "
             "layers and class. Pass --target PATH (a config.json or its directory), or --num-layers N --target-class CLASS."
         )
+    ends: list[_End] = []
     for spec in pipeline.serving:
         assert target is not None
         progress(f"deriving what {spec} serves")
-        handle = open_serving(spec, root=Path.cwd())
-        servings += _serve(handle, pipeline, draft, target, options, training)
-        problems += tuple(handle.source.tree.unreadable.values())
-    return Facts(draft, target, training, tuple(servings)), problems
+        ends.append(_serve(open_serving(spec, root=Path.cwd()), pipeline, draft, target, options))
+    training, problems = _training(pipeline, draft, target, [end.wiring for end in ends], progress)
+    for end in ends:
+        problems += tuple(end.handle.source.tree.unreadable.values())
+    progress("asking the rules")
+    return Facts(draft, target, training, tuple(_judge(end, draft, training) for end in ends)), problems
 
 
 def _target(pipeline: PipelineInput, options: Options) -> TargetConfig | None:
@@ -108,10 +111,14 @@ def _target(pipeline: PipelineInput, options: Options) -> TargetConfig | None:
 
 
 def _training(
-    pipeline: PipelineInput, draft: DraftConfig, target: TargetConfig | None, progress: Progress
+    pipeline: PipelineInput,
+    draft: DraftConfig,
+    target: TargetConfig | None,
+    served: Sequence[Wiring],
+    progress: Progress,
 ) -> tuple[Wiring | None, tuple[str, ...]]:
     if pipeline.trained_by is not None:
-        return _declared(pipeline.trained_by, draft, target), ()
+        return _declared(pipeline.trained_by, draft, target, served), ()
     if not pipeline.training or target is None:
         return None, ()
     progress("deriving what the draft was trained on")
@@ -119,25 +126,31 @@ def _training(
     return result.wiring, result.problems
 
 
-def _declared(trained_by: str, draft: DraftConfig, target: TargetConfig | None) -> Wiring | None:
-    """The wiring that the config's ids mean under a convention that the user declares."""
+def _declared(
+    trained_by: str, draft: DraftConfig, target: TargetConfig | None, served: Sequence[Wiring]
+) -> Wiring | None:
+    """The wiring that the config's ids mean under a convention that the user declares.
+
+    Of several lists it is the one that an engine reads: others are there for another consumer's convention.
+    """
     if trained_by not in _DECLARED:
         raise WrongUsage(
-            f"--trained-by {trained_by}: say layer-output (id i is the output of layer i, h[i+1]) or boundary (id i is h[i]). "
-            "A trainer's own code is read with --training PATH."
+            f"--trained-by {trained_by}: say layer-output (id i is the output of layer i, h[i+1]) or boundary "
+            "(id i is h[i]). A trainer's own code is read with --training PATH."
         )
     if not draft.layer_ids:
         return None
-    ids = draft.layer_ids[0].values
+    read = {wiring.ids_from for wiring in served}
+    chosen = next((found for found in draft.layer_ids if found.key_path in read), draft.layer_ids[0])
     return Wiring(
         party="training",
         name=f"declared: {trained_by} ids",
-        slots=tuple(Slot("stream", value + _DECLARED[trained_by]) for value in ids),
+        slots=tuple(Slot("stream", value + _DECLARED[trained_by]) for value in chosen.values),
         status="exact",
         draft_kind=draft.kind,
-        layer_ids=ids,
+        layer_ids=chosen.values,
         num_layers=target.num_layers if target is not None else None,
-        ids_from=draft.layer_ids[0].key_path,
+        ids_from=chosen.key_path,
         declared=True,
     )
 
@@ -145,24 +158,31 @@ def _declared(trained_by: str, draft: DraftConfig, target: TargetConfig | None) 
 # --- the serving end -----------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class _End:
+    """One engine's wiring, and what it takes to derive another."""
+
+    handle: EngineHandle
+    request: ServingRequest
+    wiring: Wiring
+
+
 def _serve(
-    handle: EngineHandle,
-    pipeline: PipelineInput,
-    draft: DraftConfig,
-    target: TargetConfig,
-    options: Options,
-    training: Wiring | None,
-) -> Iterator[Served]:
-    """What one engine serves the draft, with what the rules need to know about it."""
-    kind = pipeline.draft_kind or draft.kind
+    handle: EngineHandle, pipeline: PipelineInput, draft: DraftConfig, target: TargetConfig, options: Options
+) -> _End:
     binding = _class_of(handle, target, options)
-    request = ServingRequest(binding, target.num_layers, target.data, kind, draft.data)
+    request = ServingRequest(binding, target.num_layers, target.data, pipeline.draft_kind or draft.kind, draft.data)
     wiring = derive_serving(handle.engine, handle.source, request)
-    looks_in: tuple[tuple[str, ...], ...] = ()
-    if wiring.layer_ids == "default" and draft.layer_ids:
-        looks_in = _places(handle, request, draft)
-    wiring = replace(wiring, ignored=tuple(found.key_path for found in draft.layer_ids if wiring.layer_ids == "default"))
-    yield Served(wiring, looks_in, _mended(handle, request, wiring, training, looks_in), _uncaptured(handle, request, wiring))
+    if wiring.layer_ids == "default":
+        wiring = replace(wiring, ignored=tuple(found.key_path for found in draft.layer_ids))
+    return _End(handle, request, wiring)
+
+
+def _judge(end: _End, draft: DraftConfig, training: Wiring | None) -> Served:
+    """What the rules need to know about one end besides its wiring."""
+    looks_in = _places(end.handle, end.request, draft) if end.wiring.layer_ids == "default" and draft.layer_ids else ()
+    mended = _mended(end.handle, end.request, end.wiring, training, looks_in)
+    return Served(end.wiring, looks_in, mended, _uncaptured(end.handle, end.request, end.wiring))
 
 
 def _class_of(handle: EngineHandle, target: TargetConfig, options: Options) -> Any:

@@ -13,6 +13,7 @@ from eaglelint.wiring import Evidence, Wiring
 __all__ = [
     "DFLASH_FAMILY",
     "all_known",
+    "any_known",
     "captured_at",
     "confidence_of",
     "engine_of",
@@ -75,6 +76,11 @@ def identity_of(key_path: Iterable[str], wiring: Wiring, *more: str) -> tuple[st
 
 def all_known(wiring: Wiring) -> bool:
     return bool(wiring.slots) and all(slot.known for slot in wiring.slots)
+
+
+def any_known(wiring: Wiring) -> bool:
+    """Whether the wiring tells anything; where all is unknown, even the number of slots means nothing."""
+    return any(slot.known for slot in wiring.slots)
 
 
 def confidence_of(*wirings: Wiring) -> Confidence:

@@ -24,6 +24,8 @@ _SETTERS = {
     "domino": ("set_dflash_layers_to_capture",),
     "dspark": ("set_dspark_layers_to_capture", "set_dflash_layers_to_capture"),
 }
+# Classes of drafts inherit their target's setter and are no targets themselves.
+_DRAFT_CLASS = re.compile(r"(?:NextN|MTP|Eagle3?|AssistantForCausalLM)$")
 _ALGORITHMS = {"eagle3": "EAGLE3", "peagle": "EAGLE3", "dflash": "DFLASH", "domino": "DFLASH", "dspark": "DSPARK"}
 
 
@@ -53,7 +55,9 @@ class SGLang:
                 continue
             for name in re.findall(r"\w+", entry.group(1).decode()):
                 info = module.index.classes.get(name)
-                if info and find_method(machine, ClassValue(module, info), "set_eagle3_layers_to_capture"):
+                if info is None or _DRAFT_CLASS.search(name):
+                    continue
+                if find_method(machine, ClassValue(module, info), "set_eagle3_layers_to_capture"):
                     found.append(Binding(module, info))
         return found
 
@@ -89,7 +93,7 @@ class SGLang:
         )
         if setter is None:
             assert model.cls is not None
-            raise Raised("AttributeError", f"{model.cls.info.name} has no {_SETTERS[kind][0]}", None)
+            raise Raised("NoSetter", f"{model.cls.info.name} has no {_SETTERS[kind][0]}", None)
         from eaglelint.source.calls import call_value
 
         call_value(machine, setter, (layer_ids,), {}, None)
@@ -151,7 +155,7 @@ class SGLang:
         method = get_attribute(machine, model, "forward")
         if not isinstance(method, BoundMethod):
             raise Raised("AttributeError", f"{model.name} has no forward", None)
-        batch = stand_in(machine, "forward_batch")
+        batch = stand_in(machine, "forward_batch", input_embeds=None, mm_inputs=None)
         result = call_value(
             machine,
             method,

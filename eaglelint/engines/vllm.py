@@ -108,7 +108,7 @@ class VLLM:
             return True
         method = get_attribute(machine, model, _SETTER)
         if method is MISSING:
-            raise Raised("AttributeError", f"{model.name} has no {_SETTER}", None)
+            raise Raised("NoSetter", f"{model.name} has no {_SETTER}", None)
         if ids is None:
             ids = call_value(machine, self._default(machine, model), (), {}, None)
         call_value(machine, method, (tuple(ids) if isinstance(ids, list) else ids,), {}, None)

@@ -149,7 +149,7 @@ def _simple_call(
 
 def _must_follow(machine: Machine, callee: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether a call can touch the stream or a list of captures; if not, it computes a branch from normed input."""
-    if isinstance(callee, Instance) and callee.layer is not None:
+    if isinstance(callee, Instance) and (callee.layer is not None or (callee.cls is not None and not machine.in_layer)):
         return True
     function = callee.function if isinstance(callee, BoundMethod) else callee
     if isinstance(function, Function) and (
@@ -318,7 +318,8 @@ def _run(
             machine.depth -= 1
         if key is not None and not any(outcome.net for outcome in outcomes) and not frame.env.outer:
             machine.memo[key] = outcomes
-    return machine.take(outcomes, (frame.function, f"outcome at {id(site.node) if site else 0}"), site).value
+    place = (frame.function, f"outcome at {id(site.node) if site else 0}")
+    return machine.take(outcomes, place, site).value
 
 
 def _memo_key(machine: Machine, node: cst.CSTNode, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -415,6 +415,10 @@ def get_item(machine: Machine, receiver: Any, key: Any, site: Site) -> Any:
             return receiver.residual
         return Unknown("a further result of a layer") if isinstance(key, int) else receiver.whole
     if isinstance(receiver, Tensor):
+        if machine.script and isinstance(key, tuple) and len(key) == 2:
+            first, second = key
+            if (first is None or isinstance(first, int)) and isinstance(second, slice):
+                return receiver  # of the one batch, or of a new one, some tokens
         return _tensor_item(receiver, key, site)
     if isinstance(receiver, TensorBuffer):
         return view_of(receiver, key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eaglelint.source.machine import Machine
-from eaglelint.source.values import Branch, Cat, Input, Norm, Opaque, Tensor, Term
+from eaglelint.source.values import Branch, Cat, Norm, Opaque, Tensor, Term
 from eaglelint.wiring import Slot
 
 __all__ = ["Stream"]
@@ -53,7 +53,7 @@ class Stream:
             self._whole.setdefault(frozenset(total), boundary)
         if len(parts) > 1:
             for part in parts:
-                recent = all(isinstance(term, Branch) and term.layer == boundary - 1 for term in part.terms)
+                recent = boundary > 0 and all(_layer_of(term) == boundary - 1 for term in part.terms)
                 (self._branches if recent else self._parts).setdefault(part.terms, boundary)
 
     def slot(self, tensor: Tensor) -> tuple[Slot, str | None]:
@@ -76,11 +76,22 @@ class Stream:
             return self.slot(Tensor.of(opaque))
         if tensor.terms in self._parts:
             return UNKNOWN, f"the residual alone, one branch short of h[{self._parts[tensor.terms]}]"
-        layers = sorted({term.layer for term in tensor.terms if isinstance(term, Branch) and term.layer >= 0})
-        if layers and any(
-            isinstance(term, Input) or (isinstance(term, Branch) and term.layer < layers[-1]) for term in tensor.terms
-        ):
-            return UNKNOWN, f"a state inside layer {layers[-1]}, between two of its branches"
-        if layers:
-            return Slot("partial", layers[-1] + 1), None
-        return UNKNOWN, "a state that no layer was handed"
+        layers = {_layer_of(term) for term in tensor.terms}
+        last = max(layers, default=-1)
+        if last < 0:
+            return UNKNOWN, "a state that no layer was handed"
+        if layers == {last}:
+            return Slot("partial", last + 1), None
+        return UNKNOWN, f"a state inside layer {last}, between two of its branches"
+
+
+def _layer_of(term: Term) -> int:
+    """The layer in which a term arose, -1 before the first."""
+    match term:
+        case Branch():
+            return term.layer
+        case Norm():
+            return max((_layer_of(inner) for inner in term.of.terms), default=-1)
+        case Cat():
+            return max((_layer_of(inner) for part in term.parts for inner in part.terms), default=-1)
+    return -1

@@ -211,6 +211,8 @@ def get_attribute(machine: Machine, receiver: Any, name: str, site: Site | None 
                 return _assume(machine, known) if known else Unknown(f"{receiver.module.name}.{name}")
             return global_value(machine, receiver.module, name)
         case ClassValue():
+            if name in ("__name__", "__qualname__"):
+                return receiver.info.name
             found = _class_attribute(machine, receiver, name, None)
             return _outside(machine, receiver, name, MISSING) if found is MISSING else found
         case SuperValue():

@@ -11,7 +11,7 @@ from eaglelint.source.heap import CacheList, Heap, Redo
 from eaglelint.source.same import NotJoinable, join, same
 from eaglelint.source.slices import Site
 from eaglelint.source.tree import SourceTree
-from eaglelint.source.values import Branch, Input, Instance, Tensor
+from eaglelint.source.values import Branch, Input, Instance, Tensor, Unknown
 
 __all__ = [
     "Budget",
@@ -88,6 +88,7 @@ class Outcome:
     redo: Redo
     net: dict[tuple[int, Any], Any]
     decisions: tuple[Decision, ...]
+    values: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,7 @@ class _Scope:
     prefix: list[int]
     taken: list[Decision] = field(default_factory=list)
     facts: dict[tuple[tuple[str, str], tuple[str, ...]], int] = field(default_factory=dict)
+    values: dict[tuple[str, str], tuple[Any, ...]] = field(default_factory=dict)
     trying: int = 0
 
 
@@ -225,14 +227,24 @@ class Machine:
 
     # --- decisions ---
 
-    def decide(self, key: tuple[str, str], texts: tuple[str, ...], site: Site | None) -> int:
-        """Which of the alternatives this path takes; the others are taken by later paths of the same scope."""
+    def decide(
+        self, key: tuple[str, str], texts: tuple[str, ...], site: Site | None, values: tuple[Any, ...] = ()
+    ) -> int:
+        """Which of the alternatives this path takes; the others are taken by later paths of the same scope.
+
+        ``values`` is what a script's condition reads: it is decided once for all rounds of a loop only where that
+        stays the same.
+        """
         scope = self._scope
         known = scope.facts.get((key, texts))
         if known is not None:
+            if self.script and not _unchanged(scope.values.get(key, values), values):
+                code = site.code if site is not None else key[1]
+                raise BudgetExceeded(f"whether {code} holds is not known", site)
             return known
         if scope.trying:
             raise NeedsDecision
+        scope.values[key] = values
         position = len(scope.taken)
         choice = scope.prefix[position] if position < len(scope.prefix) else 0
         scope.taken.append(Decision(key, texts, choice, site))
@@ -268,9 +280,11 @@ class Machine:
         outer = self._scope
         outcomes: list[Outcome] = []
         prefix: list[int] | None = []
+        place = (self.layer, self.in_layer, self.layer_site)
         while prefix is not None:
+            self.layer, self.in_layer, self.layer_site = place
             mark = self.heap.mark()
-            scope = self._scope = _Scope(prefix, facts=dict(outer.facts))
+            scope = self._scope = _Scope(prefix, facts=dict(outer.facts), values=dict(outer.values))
             raised = None
             value = None
             try:
@@ -282,7 +296,8 @@ class Machine:
             if not scope.taken:
                 return [Outcome(value, raised, [], {}, ())]
             redo = self.heap.rollback(mark)
-            found = Outcome(value, raised, redo, self.heap.net(redo, mark), tuple(scope.taken))
+            read = tuple(value for decision in scope.taken for value in scope.values.get(decision.key, ()))
+            found = Outcome(value, raised, redo, self.heap.net(redo, mark), tuple(scope.taken), read)
             if not any(_merge(found, other) for other in outcomes):
                 outcomes.append(found)
             if len(outcomes) > self.budget.outcomes:
@@ -300,11 +315,23 @@ class Machine:
         chosen = outcomes[0]
         if len(outcomes) > 1:
             texts = tuple(_condition(outcome, outcomes) for outcome in outcomes)
-            chosen = outcomes[self.decide(key, texts, _deciding_site(chosen, site))]
+            values = tuple(value for outcome in outcomes for value in outcome.values)
+            chosen = outcomes[self.decide(key, texts, _deciding_site(chosen, site), values)]
             self.heap.replay(chosen.redo)
         if chosen.raised is not None:
             raise chosen.raised
         return chosen
+
+
+def _unchanged(before: tuple[Any, ...], now: tuple[Any, ...]) -> bool:
+    """Whether two readings of the same names agree in all that a condition on a layer's index could depend on."""
+    return len(before) == len(now) and all(_agrees(a, b) for a, b in zip(before, now, strict=True))
+
+
+def _agrees(before: Any, now: Any) -> bool:
+    if isinstance(now, Unknown) or isinstance(before, Unknown):
+        return before is now
+    return not isinstance(now, bool | int | float | str | None) or bool(before == now)
 
 
 def _merge(new: Outcome, known: Outcome) -> bool:

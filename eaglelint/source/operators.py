@@ -73,9 +73,10 @@ def binary(machine: Machine, name: str, left: Any, right: Any, site: Site, *, in
     if isinstance(left, Dim) or isinstance(right, Dim):
         return _dim_arithmetic(name, left, right)
     if left is None or right is None:
-        if isinstance(left, Unknown) or isinstance(right, Unknown):
-            return Unknown("an operand is not known")
-        raise Raised("TypeError", f"{name.lower()} with None", site)
+        other = right if left is None else left
+        if name != "BitOr" and (other is None or isinstance(other, _DATA)):
+            raise Raised("TypeError", f"{name.lower()} with None", site)
+        return Unknown("an operand is not known")  # or a type: int | None
     if isinstance(left, _DATA) and isinstance(right, _DATA):
         return _data_arithmetic(machine, name, left, right, site, in_place=in_place)
     return Unknown(left.why if isinstance(left, Unknown) else "an operand is not known")
@@ -107,10 +108,10 @@ def _captured(machine: Machine, items: Any, site: Site) -> Any:
         return items
     noted = []
     for item in items:
-        if isinstance(item, Tensor) and item.site is None:
-            item = Tensor(item.terms, site, item.marks)
-            machine.record("capture", "", item, site)
-        noted.append(item)
+        fresh = isinstance(item, Tensor) and item.site is None
+        noted.append(Tensor(item.terms, site, item.marks) if fresh else item)
+        if fresh:
+            machine.record("capture", "", noted[-1], site)
     return type(items)(noted)
 
 

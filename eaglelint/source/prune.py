@@ -13,6 +13,9 @@ from eaglelint.source.walk import children
 __all__ = ["Effects", "assigns_attribute", "prune"]
 
 
+_MUTATING = frozenset(["add", "append", "clear", "extend", "insert", "pop", "remove", "setdefault", "update"])
+
+
 @dataclass(slots=True)
 class Effects:
     """What a statement may change, and what it reads. ``calls`` are its calls of methods on a plain name."""
@@ -33,7 +36,11 @@ class _Wanted:
 
 def assigns_attribute(text: str, name: str) -> bool:
     """A quick test on a method's text: may it set ``self.NAME``?"""
-    return name in text and re.search(rf"\b\w+\.{re.escape(name)}\b\s*(?:[-+*/|&]?=(?!=)|:|,|\))", text) is not None
+    if name not in text:
+        return False
+    # self.NAME = ..., self.NAME: T = ..., self.NAME += ..., self.a, self.NAME, self.b = ...
+    pattern = rf"\b\w+\.{re.escape(name)}\b\s*(?::[^=\n]+|(?:,\s*\w+(?:\.\w+)*\s*)*,?\s*\)?\s*)[-+*/|&]?=(?!=)"
+    return re.search(pattern, text) is not None
 
 
 def prune(
@@ -116,7 +123,7 @@ def _contributes(effects: Effects, wanted: _Wanted, needed: set[str]) -> bool:
         # names.append(...), names.update(...): a method may change what a kept name holds
         if isinstance(call.func, cst.Attribute) and isinstance(call.func.value, cst.Name):
             target = call.func.value.value
-            if target in needed and target != wanted.receiver:
+            if target in needed and target != wanted.receiver and call.func.attr.value in _MUTATING:
                 return True
     return False
 

@@ -12,7 +12,7 @@ from eaglelint.source.calls import call_value
 from eaglelint.source.expressions import evaluate, iterate, truth
 from eaglelint.source.index import Import
 from eaglelint.source.lookup import MISSING, get_attribute, import_value
-from eaglelint.source.machine import BudgetExceeded, Machine, Raised, TooLong
+from eaglelint.source.machine import Machine, Raised, TooLong
 from eaglelint.source.operators import binary
 from eaglelint.source.same import NotJoinable, join, same
 from eaglelint.source.slices import Site
@@ -154,11 +154,10 @@ def choose(machine: Machine, test: cst.BaseExpression, frame: Frame) -> bool:
     negated = code.removeprefix("not ") if code.startswith("not ") else f"not ({code})"
     if " " not in code:
         negated = f"not {code}"
-    if machine.script and any(_reads_index(part, frame) for part in _unknown_parts(machine, test, frame)):
-        raise BudgetExceeded(f"whether {code} holds is not known", Site(frame.slice, test))
     # The usual case first: what a "not" or an inequality guards against is rarer than what it does not.
-    choice = machine.decide((frame.function, code), (f"when {negated}", f"when {code}"), Site(frame.slice, test))
-    return bool(choice)
+    texts = (f"when {negated}", f"when {code}")
+    values = _read_values(machine, test, frame) if machine.script else ()
+    return bool(machine.decide((frame.function, code), texts, Site(frame.slice, test), values))
 
 
 def _unknown_parts(machine: Machine, test: cst.BaseExpression, frame: Frame) -> list[cst.BaseExpression]:
@@ -174,23 +173,32 @@ def _unknown_parts(machine: Machine, test: cst.BaseExpression, frame: Frame) -> 
     return [test] if attempt is None or attempt[0] is None else []
 
 
-def _reads_index(test: cst.BaseExpression, frame: Frame) -> bool:
-    """Whether a condition reads the index or the counter of a loop: then it is another condition in each round."""
-    assigned = _Assigned(loops_only=True)
-    for statement in frame.slice.body:
-        statement.visit(assigned)
+def _read_values(machine: Machine, test: cst.BaseExpression, frame: Frame) -> tuple[Any, ...]:
+    """The values of the names that an unknown condition reads: where they change, it is another condition."""
     read = _Read()
-    test.visit(read)
-    known = ((name, frame.env.find(name)) for name in read.found & assigned.found)
-    return any(env is not None and isinstance(env.variables[name], int) for name, env in known)
+    for part in _unknown_parts(machine, test, frame):
+        part.visit(read)
+    found = ((name, frame.env.find(name)) for name in sorted(read.names))
+    values = [env.variables[name] for name, env in found if env is not None]
+    for node in read.attributes:
+        attempt = machine.try_out(lambda node=node: evaluate(machine, node, frame))  # type: ignore[misc]
+        value = attempt[0] if attempt is not None else None
+        # An unknown attribute of an object is taken as the same each time, unless its name says that it is an index.
+        if isinstance(value, int | str) or any(word in node.attr.value for word in ("layer", "idx", "index")):
+            values.append(value)
+    return tuple(values)
 
 
 class _Read(cst.CSTVisitor):
     def __init__(self) -> None:
-        self.found: set[str] = set()
+        self.names: set[str] = set()
+        self.attributes: list[cst.Attribute] = []
 
     def visit_Name(self, node: cst.Name) -> None:
-        self.found.add(node.value)
+        self.names.add(node.value)
+
+    def visit_Attribute(self, node: cst.Attribute) -> None:
+        self.attributes.append(node)
 
 
 def _merged(machine: Machine, frame: Frame, run: Callable[[bool], Flow]) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from eaglelint.trainers.shapes import Joined, Keyed, Many, Shape, Stacked, State
+from eaglelint.trainers.shapes import Joined, Keyed, Many, Other, Shape, Stacked, State
 from eaglelint.wiring import Slot
 
 __all__ = ["Choice", "choose", "choose_saved"]
@@ -74,13 +74,15 @@ class _Row:
 
 def choose(shape: Shape, num_layers: int) -> Choice | None:
     """The choice that a training example makes; None where it concatenates nothing and nothing else tells."""
-    rows = [row for row in _rows("", shape) if any(_counts(state) for state in row.states)]
+    rows, lost = _split(shape)
     joined = _distinct([row for row in rows if row.joined and len(row.states) > 1])
     if len(joined) > 1:
         named = [row for row in joined if row.key not in _LABELS]
         joined = named if len(named) == 1 else joined
+    if joined and lost:
+        return _lost(lost)
     if len(joined) == 1:
-        return Choice(joined[0].states, _label(rows, joined[0]), joined=True)
+        return Choice(joined[0].states, _label(rows, joined[0], num_layers), joined=True)
     if joined:
         return _undecided(joined)
     return None
@@ -97,7 +99,9 @@ def choose_saved(shape: Shape, num_layers: int, *, loose: bool = True) -> Choice
     chosen = choose(shape, num_layers)
     if chosen is not None:
         return chosen
-    rows = [row for row in _rows("", shape) if any(_counts(state) for state in row.states)]
+    rows, lost = _split(shape)
+    if rows and lost:
+        return _lost(lost)
     lists = _distinct([row for row in rows if row.listed and len(row.states) > 1 and not _whole(row, num_layers)])
     if len(lists) > 1:
         return _undecided(lists)
@@ -107,6 +111,8 @@ def choose_saved(shape: Shape, num_layers: int, *, loose: bool = True) -> Choice
     if not singles or not loose:
         return None
     if len(singles) == 1:
+        if singles[0].key in _LABELS:
+            return Choice((), singles[0].states[0], problem="only the label was found, not what feeds fc")
         return Choice(singles[0].states)
     labels = [row for row in singles if row.key in _LABELS]
     inputs = [row for row in singles if row.key not in _LABELS]
@@ -121,7 +127,7 @@ def choose_saved(shape: Shape, num_layers: int, *, loose: bool = True) -> Choice
 
 
 def _from_list(rows: list[_Row], chosen: _Row, num_layers: int) -> Choice:
-    label = _label(rows, chosen)
+    label = _label(rows, chosen, num_layers)
     last = chosen.states[-1].slot
     if label is None and last.boundary == num_layers and last.form in ("stream", "norm"):
         return Choice(chosen.states[:-1], chosen.states[-1], alternative=chosen.states)
@@ -137,10 +143,17 @@ def _show(states: tuple[State, ...]) -> str:
     return " ⊕ ".join(str(state.slot) for state in states)
 
 
-def _label(rows: list[_Row], inputs: _Row) -> State | None:
-    """The other single state, where there is exactly one that can be a label."""
+def _label(rows: list[_Row], inputs: _Row, num_layers: int) -> State | None:
+    """The other single state, where there is exactly one that can be a label: the last one, or one of that name."""
     singles = [row for row in rows if row is not inputs and len(row.states) == 1]
-    usable = _distinct([row for row in singles if row.states[0].slot.form in ("stream", "norm")])
+    usable = _distinct(
+        [
+            row
+            for row in singles
+            if row.states[0].slot.form in ("stream", "norm")
+            and (row.states[0].slot.boundary == num_layers or row.key in _LABELS)
+        ]
+    )
     if len(usable) > 1:
         usable = [row for row in usable if row.key in _LABELS]
     return usable[0].states[0] if len(usable) == 1 else None
@@ -153,8 +166,17 @@ def _distinct(rows: list[_Row]) -> list[_Row]:
     return list(found.values())
 
 
-def _counts(state: State) -> bool:
-    return state.slot.known
+def _split(shape: Shape) -> tuple[list[_Row], list[_Row]]:
+    """The groups with a known state, and those that could feed ``fc`` and of which nothing is known."""
+    rows = list(_rows("", shape))
+    known = [row for row in rows if any(state.slot.known for state in row.states)]
+    lost = [row for row in rows if row not in known and (len(row.states) > 1 or row.key in _INPUTS)]
+    return known, lost
+
+
+def _lost(rows: list[_Row]) -> Choice:
+    names = " and ".join(f"{row.key!r}" for row in rows)
+    return Choice((), problem=f"what stands under {names} could feed fc, and could not be told")
 
 
 def _whole(row: _Row, num_layers: int) -> bool:
@@ -181,3 +203,5 @@ def _rows(key: Any, shape: Shape) -> Iterator[_Row]:
         case Keyed(items=pairs):
             for name, item in pairs:
                 yield from _rows(name, item)
+        case Other() if key in _INPUTS:
+            yield _Row(key, (), False, False)

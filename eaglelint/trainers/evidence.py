@@ -42,7 +42,8 @@ def _ids(inputs: tuple[State, ...], path: Path, run: Run) -> list[Evidence]:
     codes = [state.site.slice for state in inputs if state.site is not None]
     text = "\n".join(dict.fromkeys(piece.code(statement) for piece in codes for statement in piece.body))
     for event in path.sets:
-        if _is_ids(event.value) and re.search(rf"\b{re.escape(event.name)}\b", text):
+        named = event.kind == "argument" or re.search(rf"\b{re.escape(event.name)}\b", text)
+        if _is_ids(event.value) and named:
             found.append(Evidence(event.site.path, event.site.line, f"{event.name} = {_shown(event.value)}"))
     for name, (value, where, line) in run.ids.items():
         if re.search(rf"\b{re.escape(name)}\b", text):

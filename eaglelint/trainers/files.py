@@ -20,8 +20,8 @@ _MAX_FILES = 5_000
 _MAX_ENTRIES = 400
 
 # Code that captures, saves or loads a state holds one of these.
-_FILE_MARKS = (b"hidden", b"layers", b"states", b"register_forward")
-_FUNCTION_MARKS = ("hidden", "states", ".layers", "register_forward", "save", "load", "cat(", "append(")
+_FILE_MARKS = (b"hidden", b"layer", b"states", b"register_forward", b"capture", b"aux_")
+_FUNCTION_MARKS = ("hidden", "states", "layer", "forward", "save", "load", "cat(", "append(", "capture", "aux_")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,12 @@ from typing import Any
 
 import libcst as cst
 
+from eaglelint.source.builtins import call_external
 from eaglelint.source.calls import call_value, construct, model_output
 from eaglelint.source.layers import stream_states
 from eaglelint.source.lookup import MISSING, opaque_layers
 from eaglelint.source.machine import Budget, Event, LayerPass, Machine
-from eaglelint.source.operators import normed
+from eaglelint.source.operators import normed, whole
 from eaglelint.source.slices import Site
 from eaglelint.source.tree import SourceTree
 from eaglelint.source.values import (
@@ -41,6 +42,7 @@ HOOKS = "decoder layers return the whole residual stream first, as in Hugging Fa
 _LAYER_LISTS = ("blocks", "h", "layers")
 _DEPTHS = ("end_layer", "n_layer", "num_hidden_layers", "num_layers")
 _MODEL = re.compile(r"(?:.*_)?(?:backbone|base|llm|lm|model|target|teacher|transformer|verifier)", re.IGNORECASE)
+_DRAFT = re.compile(r"draft|eagle|student", re.IGNORECASE)
 _LOADS = ("joblib.load", "numpy.load", "pickle.load", "safetensors.numpy.load_file", "safetensors.torch.load_file")
 
 _Args = tuple[Any, ...]
@@ -82,6 +84,7 @@ class Recorder(Machine):
             {
                 "hook.register": _register_hook,
                 "outside.construct": lambda machine, args, kwargs, site: construct(machine, args[0], (), {}),
+                "torch.cat": _cat,
                 "types.MethodType": lambda machine, args, kwargs, site: _bound(args),
                 "add_argument()": _add_argument,
                 "parse_args()": _parse_args,
@@ -102,6 +105,8 @@ class Recorder(Machine):
         found = stack_attribute(receiver, name)
         if found is not MISSING:
             return found
+        if name in _LAYER_LISTS and getattr(receiver, "layer", None) is None:
+            return opaque_layers(self)
         patched = self.patches.get(("", name), MISSING)
         if patched is not MISSING:
             return patched
@@ -111,8 +116,6 @@ class Recorder(Machine):
             return Unknown(f"{receiver.info.name}.{name}")
         if name in ("register_forward_hook", "register_forward_pre_hook"):
             return Partial(External("hook.register"), (receiver, name), {})
-        if name in _LAYER_LISTS and getattr(receiver, "layer", None) is None:
-            return opaque_layers(self)
         if name in _DEPTHS:
             return self.num_layers
         if name == "start_layer":
@@ -125,7 +128,7 @@ class Recorder(Machine):
     def _call(self, callee: Any, name: str, args: _Args, kwargs: dict[str, Any], site: Site | None) -> Any:
         if isinstance(callee, Instance) and (callee.cls is not None or callee.layer is not None):
             return MISSING
-        if not _MODEL.fullmatch(name.rsplit(".", 1)[-1]):
+        if not _MODEL.fullmatch(name.rsplit(".", 1)[-1]) or _DRAFT.search(name):
             return MISSING
         asked = kwargs.get("output_hidden_states", self.patches.get(("", "output_hidden_states")))
         if self.hooks:
@@ -183,6 +186,20 @@ def _register_hook(machine: Machine, args: _Args, kwargs: dict[str, Any], site: 
     return Unknown("the handle of a hook", present=True)
 
 
+def _cat(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site | None) -> Any:
+    """A state joined with padding, or with itself along the batch, stays that state; the rest is torch's."""
+    parts = args[0] if args else kwargs.get("tensors")
+    axis = kwargs.get("dim", args[1] if len(args) > 1 else 0)
+    if isinstance(parts, list | tuple) and axis in (0, 1, -2):
+        tensors = [whole(part) for part in parts if isinstance(whole(part), Tensor)]
+        beside = [part for part in parts if not isinstance(whole(part), Tensor)]
+        alike = bool(tensors) and all(tensor == tensors[0] for tensor in tensors)
+        padded = len(tensors) == 1 and bool(beside) and all(isinstance(part, Unknown) for part in beside)
+        if padded or (alike and not beside and axis != 1):
+            return tensors[0]
+    return call_external(machine, "torch.cat", args, kwargs, site, None)
+
+
 def _bound(args: _Args) -> Any:
     if len(args) == 2 and isinstance(args[0], Function):
         return BoundMethod(args[0], args[1])
@@ -211,7 +228,7 @@ def _add_argument(machine: Machine, args: _Args, kwargs: dict[str, Any], site: S
             default = Unknown(f"two arguments are called {long}")
         machine.heap.set(machine.arguments, name, default)
         if site is not None and isinstance(default, list | tuple | str):
-            machine.record("set", name, default, site)
+            machine.record("argument", name, default, site)
     return Unknown("an argument", present=True)
 
 

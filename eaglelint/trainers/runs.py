@@ -124,7 +124,7 @@ def run_entry(
             returned if any(True for _ in states_in(returned)) else Other(),
             tuple(_refined_save(save, trail) for save in trail.joins),
             tuple(trail.finished()),
-            tuple(event for event in machine.events if event.kind == "set"),
+            tuple(event for event in machine.events if event.kind in ("set", "argument")),
         )
 
     try:

@@ -83,13 +83,11 @@ def _runs(tree: SourceTree, starts: list[Entry], num_layers: int, budget: Budget
     """All entries run; those that read what another one sets on the model run again with it."""
     runs = [run_entry(tree, entry, num_layers, budget=budget) for entry in starts]
     patches = _patches(runs)
-    if patches:
-        callers = {name for name in patches if name in ("forward", "output_hidden_states")}
-        for index, run in enumerate(runs):
-            own = set(run.patched)
-            if (run.asked | callers) & (patches.keys() - own):
-                again = run_entry(tree, run.entry, num_layers, patches=patches, budget=budget)
-                conflicts = [value.why for value in patches.values() if isinstance(value, Unknown)]
+    conflicts = [value.why for value in patches.values() if isinstance(value, Unknown)]
+    callers = patches.keys() & {"forward", "output_hidden_states"}
+    for index, run in enumerate(runs):
+        if (run.asked | callers) & (patches.keys() - run.patched.keys()):
+            again = run_entry(tree, run.entry, num_layers, patches=patches, budget=budget)
             if again.stopped is not None and conflicts:
                 again.stopped += f": {'; '.join(conflicts)}"
             runs[index] = again
@@ -183,7 +181,7 @@ def _wiring(
             found = _from_saves(dump, num_layers)
         examples += found
     if not dumps:
-        examples = _examples(runs, num_layers, None) or _returned(runs, num_layers)
+        examples = _examples(runs, num_layers, None) or _returned(runs, num_layers, None)
     if examples:
         return _assembled(runs, examples, num_layers, unfollowed)
     return _nothing_told(runs, num_layers)
@@ -218,13 +216,14 @@ def _from_saves(dump: _Dump, num_layers: int) -> list[_Example]:
     return [_Example(choice, dump.run, dump.path, dump, _join_site(dump.path, choice))]
 
 
-def _returned(runs: list[Run], num_layers: int) -> list[_Example]:
+def _returned(runs: list[Run], num_layers: int, dump: _Dump | None) -> list[_Example]:
+    """What the runs return without joining it. A dump's single state counts, a model's return value does not."""
     found = []
     for run in runs:
         for path in run.paths:
-            choice = choose_saved(path.returned, num_layers, loose=False)
+            choice = choose_saved(path.returned, num_layers, loose=dump is not None)
             if choice is not None:
-                found.append(_Example(choice, run, path, None, _join_site(path, choice)))
+                found.append(_Example(choice, run, path, dump, _join_site(path, choice)))
     return found
 
 
@@ -257,6 +256,15 @@ def _assembled(runs: list[Run], examples: list[_Example], num_layers: int, unfol
     if HOOKS in dump_run.assumptions and _imports_engine(dump_run.entry):
         conditions.append(Condition("if the hooked layers return the whole residual stream"))
         reasons.append("an engine's layers return a branch and the residual apart")
+    for run in runs:
+        if (
+            run.captured
+            and run.stopped is not None
+            and run.stopped.startswith("whether")
+            and run.entry != first.run.entry
+        ):
+            conditions.append(Condition(f"if the capture at {run.stopped_site} is not used"))
+            reasons.append(f"{run.stopped} ({run.stopped_site})")
     reasons += [_unknown_reason(state.reason) for state in choice.inputs if not state.slot.known]
     status = "conditional" if conditions else "exact"
     if not choice.inputs or any(not slot.known for slot in choice.slots):

@@ -13,6 +13,7 @@ from eaglelint.wiring import Mismatch, Wiring, compare
 from .._edits import mended_list, rivals_of
 from .._messages import (
     all_known,
+    any_known,
     confidence_of,
     engine_of,
     identity_of,
@@ -28,16 +29,18 @@ from .._messages import (
 
 __all__ = ["RULE"]
 
+_MOST_SLOTS_SHOWN = 12
+
 
 def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
     draft, training = facts.draft, facts.training
     if draft is None or switched_off(draft):
         return
-    if training is None or not any(slot.known for slot in training.slots):
+    if training is None or not any_known(training):
         yield from _disagreement(rule, draft, facts.servings)
         return
     for served in facts.servings:
-        mismatches = compare(training, served.wiring) if served.wiring.slots else ()
+        mismatches = _proven(training, served.wiring)
         if mismatches and not _only_lacks_the_uncaptured(training, served):
             yield _mismatch(rule, facts, draft, training, served, mismatches)
 
@@ -74,6 +77,15 @@ def _mismatch(
         edits=() if edit is None else (edit,),
         identity=identity_of(ids.key_path if ids else ("default",), wiring, str(training)),
     )
+
+
+def _proven(training: Wiring, wiring: Wiring) -> tuple[Mismatch, ...]:
+    """The slots that differ; where a wiring is not known for sure, its number of slots proves nothing."""
+    if not any_known(wiring):
+        return ()
+    counted = all(end.status != "unknown" or end.faults for end in (training, wiring))
+    mismatches = compare(training, wiring)
+    return mismatches if counted else tuple(m for m in mismatches if m.trained is not None and m.served is not None)
 
 
 def _sentence(mismatch: Mismatch) -> str:
@@ -114,7 +126,7 @@ def _help(
         distance = "one layer" if abs(shift) == 1 else f"{abs(shift)} layers"
         lines.append(f"Every slot is served {distance} too {'late' if shift > 0 else 'early'}.")
     if training.declared:
-        lines.append(f"What was trained rests on the declaration {training.name}.")
+        lines.append(f"What was trained was not read but declared: {training.name.removeprefix('declared: ')}.")
     mended = None if served.mended_ids is None else list(served.mended_ids)
     rivals = rivals_of(facts, served)
     if rivals:
@@ -124,9 +136,8 @@ def _help(
             f" serve this draft; {engine} needs {mended}."
         )
     elif mended is None:
-        lines.append(
-            f"No ids were found with which {engine} serves {training}: change the engine, or train on {served.wiring}."
-        )
+        rest = f": change the engine, or train on {served.wiring}" if all_known(served.wiring) else ""
+        lines.append(f"No ids were found with which {engine} serves {training}{rest}.")
     elif ids is None:
         where = f" in {key_phrase(served.looks_in[0])}" if served.looks_in else " where it looks for ids"
         lines.append(f"Write {mended}{where}: ids that {engine} turns into {training}.")
@@ -135,7 +146,8 @@ def _help(
         if training.declared:
             lines.append("The list then no longer counts as declared: drop or change the declaration with it.")
     for condition in served.wiring.conditions[:2]:
-        slots = "" if condition.slots is None else f", {' ⊕ '.join(map(str, condition.slots)) or 'nothing'}"
+        short = condition.slots is not None and 0 < len(condition.slots) <= _MOST_SLOTS_SHOWN
+        slots = f", {' ⊕ '.join(map(str, condition.slots or ()))}" if short else ""
         lines.append(f"It is served otherwise {condition.text}{slots}.")
     return "\n".join(lines)
 
@@ -159,7 +171,7 @@ def _other_release(facts: Facts, wiring: Wiring) -> Wiring | None:
             isinstance(wiring.layer_ids, tuple)
             and (other.engine, other.layer_ids) == (wiring.engine, wiring.layer_ids)
             and other.engine_version != wiring.engine_version
-            and other.slots
+            and all_known(other)
             and compare(other, wiring)
         ):
             return other
@@ -183,9 +195,9 @@ def _disagreement(rule: Rule, draft: DraftConfig, servings: tuple[Served, ...]) 
     read = [
         served.wiring
         for served in servings
-        if served.wiring.slots and not (served.wiring.layer_ids == "default" and draft.layer_ids)
+        if any_known(served.wiring) and not (served.wiring.layer_ids == "default" and draft.layer_ids)
     ]
-    differing = [wiring for wiring in read if any(compare(wiring, other) for other in read)]
+    differing = [wiring for wiring in read if any(_proven(wiring, other) for other in read)]
     if not differing:
         return
     ordered = sorted(differing, key=lambda wiring: (wiring.engine or "", version_order(wiring)))

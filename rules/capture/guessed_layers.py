@@ -13,6 +13,7 @@ from .._edits import insert_ids
 from .._messages import (
     DFLASH_FAMILY,
     all_known,
+    any_known,
     confidence_of,
     engine_of,
     identity_of,
@@ -41,7 +42,7 @@ def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
         wrong = draft.malformed_ids[0]
         what += f" ({key_phrase(wrong.key_path)} is {wrong.reason})"
     span = _place(draft, is_dflash)
-    known = [served for served in facts.servings if served.wiring.slots or _stops(served)]
+    known = [served for served in facts.servings if any_known(served.wiring) or _stops(served)]
     if not known:
         yield rule.finding(
             f"{what}, so every engine guesses its own default list",
@@ -68,7 +69,7 @@ def _guess(
     where = served.looks_in[0] if served.looks_in else _USUAL_KEY_PATHS[draft.kind in DFLASH_FAMILY]
     edit = None
     if served.mended_ids is not None:
-        text = f"{key_phrase(where)}: ids that {engine} turns into {facts.training}"
+        text = f"{'.'.join(where)} = {list(served.mended_ids)}, ids that {engine} turns into {facts.training}"
         edit = insert_ids(draft, where, served.mended_ids, "display" if len(facts.servings) > 1 else "unsafe", text)
     return rule.finding(
         message,

@@ -12,6 +12,7 @@ from eaglelint.wiring import Wiring, compare
 from .._edits import mended_list, replace_ids
 from .._messages import (
     all_known,
+    any_known,
     confidence_of,
     engine_of,
     identity_of,
@@ -34,14 +35,18 @@ def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
     read = [
         (served, ids)
         for served in facts.servings
-        if (served.wiring.slots or served.wiring.faults) and (ids := ids_read_by(draft, served.wiring)) is not None
+        if _is_followed(served.wiring) and (ids := ids_read_by(draft, served.wiring)) is not None
     ]
     for served, ids in read:
         yield from _repeated_when_served(rule, facts, served, ids)
         yield from _reordered(rule, facts, draft, served, ids)
-    if not any(served.wiring.slots or served.wiring.faults for served in facts.servings):
+    if not any(_is_followed(served.wiring) for served in facts.servings):
         for ids in draft.layer_ids:
             yield from _unserved(rule, facts.training, draft, ids)
+
+
+def _is_followed(wiring: Wiring) -> bool:
+    return any_known(wiring) or bool(wiring.faults)
 
 
 def _repeated_when_served(rule: Rule, facts: Facts, served: Served, ids: DraftLayerIds) -> Iterator[Finding]:

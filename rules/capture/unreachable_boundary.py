@@ -10,7 +10,7 @@ from eaglelint.rule import Facts, Rule, Served
 from eaglelint.wiring import Fault, Slot, Wiring
 
 from .._edits import mended_list
-from .._messages import confidence_of, engine_of, identity_of, ids_read_by, served_rows, switched_off
+from .._messages import any_known, confidence_of, engine_of, identity_of, ids_read_by, served_rows, switched_off
 
 __all__ = ["RULE"]
 
@@ -19,7 +19,11 @@ def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
     draft = facts.draft
     if draft is None or switched_off(draft):
         return
-    derived = [served for served in facts.servings if served.wiring.slots or served.wiring.faults or served.uncaptured]
+    derived = [
+        served
+        for served in facts.servings
+        if any_known(served.wiring) or any(fault.path for fault in served.wiring.faults)
+    ]
     for served in derived:
         edit = mended_list(facts, served)
         edits = () if edit is None else (edit,)
@@ -149,8 +153,8 @@ def _out_of_range(rule: Rule, facts: Facts, draft: DraftConfig) -> Iterator[Find
 
 def _distinct_uncaptured(served: Served) -> Iterator[int]:
     """Positions whose state is lost; a repeated id is not lost but captured once, which is CAP004's to say."""
-    ids = served.wiring.layer_ids
-    if isinstance(ids, tuple):
+    ids, wiring = served.wiring.layer_ids, served.wiring
+    if isinstance(ids, tuple) and (any_known(wiring) or not wiring.slots):
         yield from (index for index in served.uncaptured if index < len(ids) and ids[index] not in ids[:index])
 
 

@@ -12,6 +12,7 @@ from eaglelint.wiring import Wiring, compare
 from .._edits import insert_ids
 from .._messages import (
     all_known,
+    any_known,
     confidence_of,
     engine_of,
     identity_of,
@@ -30,8 +31,8 @@ def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
     if draft is None or switched_off(draft):
         return
     for served in facts.servings:
-        # Without slots nothing was served, and nothing is known of what was looked for.
-        if served.wiring.layer_ids != "default" or not served.wiring.slots:
+        # Where no slot is known, nothing is known of what was looked for either.
+        if served.wiring.layer_ids != "default" or not any_known(served.wiring):
             continue
         unread = _unread(draft, served)
         if unread:
@@ -114,10 +115,10 @@ def _edit(facts: Facts, draft: DraftConfig, served: Served, ids: DraftLayerIds) 
     place = served.looks_in[0]
     engine = engine_of(served.wiring)
     if served.mended_ids is None:
-        text = f"the ids as they stand, in {key_phrase(place)}, where {engine} looks"
+        text = f"{'.'.join(place)} = {list(ids.values)}, if the ids are counted as {engine} counts them there"
         return insert_ids(draft, place, ids.values, "display", text)
     safety: Safety = "display" if len(facts.servings) > 1 else "unsafe"
-    text = f"{key_phrase(place)}: ids that {engine} turns into {facts.training}"
+    text = f"{'.'.join(place)} = {list(served.mended_ids)}, ids that {engine} turns into {facts.training}"
     return insert_ids(draft, place, served.mended_ids, safety, text)
 
 

@@ -75,7 +75,7 @@ def trained(*boundaries: int, status: Status = "exact") -> Wiring:
 
 def stated(*boundaries: int) -> Wiring:
     """A training that was only declared, with --trained-by."""
-    return Wiring("training", "--trained-by boundary", slots(*boundaries), "exact", declared=True)
+    return Wiring("training", "declared: boundary ids", slots(*boundaries), "exact", declared=True)
 
 
 def served(

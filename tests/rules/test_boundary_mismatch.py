@@ -50,6 +50,12 @@ SILENT: dict[str, tuple[DraftConfig | None, Served, Wiring | None]] = {
     "unknown slots prove nothing": (
         eagle3([2, 30, 58]), served((None, 31, 59), (2, 30, 58), status="unknown"), trained(*KIMI),
     ),
+    "a wiring of which nothing is known, not even the number of slots": (
+        eagle3([2, 30, 58]), served((None,), (2, 30, 58), status="unknown"), trained(*KIMI),
+    ),
+    "the number of slots, where a wiring is not known for sure": (
+        eagle3([2, 30, 58]), served((3, None), (2, 30, 58), status="unknown"), trained(*KIMI),
+    ),
     "auxiliary states are switched off": (
         draft('{"architectures": ["X"], "eagle_config": {"use_aux_hidden_state": false, "layer_ids": [1]}}'),
         served((2, 30, 58)), trained(*KIMI),
@@ -243,6 +249,8 @@ def test_two_engines_disagree_and_the_training_is_not_known() -> None:
 def test_engines_that_agree_or_overlook_the_ids_do_not_disagree() -> None:
     """What an engine serves because it overlooked the ids is CFG001's to report."""
     assert found("CAP002", eagle3([2, 30, 58]), OLD, replace(OLD)) == []
+    unknown = served((None,), (2, 30, 58), version="0.5.23", status="unknown")
+    assert found("CAP002", eagle3([2, 30, 58]), OLD, unknown) == []
     overlooks = served((2, 30, 58), engine="vllm", version="0.33.0", looks_in=(TOP,))
     assert found("CAP002", eagle3([2, 30, 58]), OLD, overlooks) == []
 

@@ -32,6 +32,7 @@ def test_the_default_that_is_served_is_named() -> None:
     [
         (eagle3(), (), "warning", "possible"),
         (eagle3(), (served((), status="unknown"),), "warning", "possible"),
+        (eagle3(), (served((None,), status="unknown"),), "warning", "possible"),
         (eagle3(), (served((2, 30, 58), status="conditional"),), "warning", "likely"),
         (dflash(), (), "error", "likely"),
         (dflash(), (DEFAULT,), "error", "certain"),

@@ -104,6 +104,7 @@ SILENT: dict[str, tuple[DraftConfig, Served]] = {
     ),
     "no ids at all is CAP001's": (eagle3(), DEFAULT),
     "an engine that could not be followed": (eagle3(top=[3, 31, 59]), served((), status="unknown")),
+    "a default that could not be followed": (eagle3(top=[3, 31, 59]), served((None,), status="unknown")),
     "a list at a place where the engine does look": (eagle3([3, 31, 59]), DEFAULT),
     "auxiliary states are switched off": (
         draft('{"eagle_config": {"use_aux_hidden_state": false}, "eagle_aux_hidden_state_layer_ids": [2]}'), DEFAULT,

@@ -82,6 +82,9 @@ SILENT: dict[str, tuple[DraftConfig, tuple[Served, ...], Wiring | None]] = {
     "an engine that keeps the order of the list": (eagle3([58, 2, 30]), (AS_LISTED,), None),
     "trained with one state twice": (eagle3([2, 2, 58]), (served((3, 3, 59), (2, 2, 58)),), trained(3, 3, 59)),
     "a negative id whose meaning is known": (eagle3([-1, 2, 30]), (served((0, 3, 31), (-1, 2, 30)),), None),
+    "a list as long as it is, and a wiring of which nothing is known": (
+        eagle3([2, 30, 58]), (served((None,), (2, 30, 58), status="unknown"),), None,
+    ),
     "below -1 is CAP003's": (eagle3([-2, 2, 30]), (), None),
     "-1 has a meaning of its own in TensorRT-LLM": (
         draft('{"architectures": ["LlamaForCausalLMEagle3"], "eagle3_layers_to_capture": [-1]}'), (), None,

@@ -55,7 +55,7 @@ SAID: dict[str, tuple[list[int], Served, str]] = {
         "id 70 asks for h[71] of a target that has 61 layers: in sglang 0.5.9 fc gets 2 of 3 states",
     ),
     "what the others mean is not known": (
-        [2, 30, 60], served((None, None), (2, 30, 60), uncaptured=(2,), status="conditional"),
+        [2, 30, 60], served((3, None), (2, 30, 60), uncaptured=(2,), status="conditional"),
         "id 60 asks for a state, which DeepseekV3ForCausalLM never captures: in sglang 0.5.9 fc gets 2 of 3 states",
     ),
     "lost, and counted by the engine": (
@@ -104,6 +104,9 @@ SILENT: dict[str, tuple[DraftConfig, tuple[Served, ...], TargetConfig | None]] =
     ),
     "an exception from outside the source": (
         eagle3([2, 30, 60]), (served_with((2, 30, 60), faults=(Fault("AttributeError: no setter", "", 1),)),), target(),
+    ),
+    "a wiring of which nothing is known, not even the number of slots": (
+        eagle3([2, 30, 58]), (served((None,), (2, 30, 58), uncaptured=(0, 1, 2), status="unknown"),), target(),
     ),
     "a boundary may equal the depth": (eagle3([2, 30, 61]), (), target()),
     "an embedding by its layer-output id": (eagle3([-1, 2, 30]), (), target()),
