@@ -30,7 +30,7 @@ class Summary:
     def __str__(self) -> str:
         counts = ((self.errors, "error"), (self.warnings, "warning"), (self.notes, "note"))
         found = ", ".join(_counted(count, noun) for count, noun in counts if count)
-        mended = f" ({_counted(self.fixable, 'fix', 'fixes')} available with --fix)" if self.fixable else ""
+        mended = f" ({self.fixable} with a safe edit)" if self.fixable else ""
         hidden = ((self.suppressed, "suppressed"), (self.baselined, "in the baseline"))
         left_out = "".join(f"; {count} {why}" for count, why in hidden if count)
         return f"Found {found or 'no problems'}{mended}{left_out}"

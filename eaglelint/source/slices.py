@@ -1,6 +1,6 @@
 """One function, or a few statements, parsed by libcst as a small module of its own.
 
-Parsing whole files costs ten times more, and positions double it (docs/measurements.md): so only what the
+Parsing whole files costs several times more, and positions double it: so only what the
 interpretation reaches is parsed, and positions are computed for the slices that end up as evidence.
 """
 

@@ -213,7 +213,7 @@ def _merged(machine: Machine, frame: Frame, run: Callable[[bool], Flow]) -> bool
         if attempt is None or attempt[0] is not None:
             return False
         tried.append((attempt[1], attempt[2], after))
-    (redo, net, left), (_, other_net, right) = tried
+    (_, other_net, left), (redo, net, right) = tried  # go on with the usual side, the one that a guard guards against
     try:
         if net.keys() != other_net.keys() or not all(same(value, other_net[key]) for key, value in net.items()):
             return False

@@ -12,6 +12,7 @@ from typing import Any
 
 import libcst as cst
 
+from eaglelint.source.assumptions import ASSUMPTIONS, Assumption
 from eaglelint.source.builtins import call_external
 from eaglelint.source.calls import call_value, construct, model_output
 from eaglelint.source.layers import stream_states
@@ -45,6 +46,13 @@ _MODEL = re.compile(r"(?:.*_)?(?:backbone|base|llm|lm|model|target|teacher|trans
 _DRAFT = re.compile(r"draft|eagle|student", re.IGNORECASE)
 _LOADS = ("joblib.load", "numpy.load", "pickle.load", "safetensors.numpy.load_file", "safetensors.torch.load_file")
 
+_PLAIN = "a plain forward pass: no attentions returned, no cache, no gradient checkpointing"
+_ASSUMPTIONS = (
+    *ASSUMPTIONS,
+    Assumption("plain", _PLAIN, re.compile("gradient_checkpointing|output_attentions|use_cache"), False),
+    Assumption("plain", _PLAIN, re.compile("return_dict|use_return_dict"), True),
+)
+
 _Args = tuple[Any, ...]
 
 
@@ -70,7 +78,7 @@ class Recorder(Machine):
         load: Callable[[Site | None], Any] | None = None,
         budget: Budget | None = None,
     ) -> None:
-        super().__init__(tree, budget=budget, num_layers=num_layers)
+        super().__init__(tree, assumptions=_ASSUMPTIONS, budget=budget, num_layers=num_layers)
         self.script = True
         self.outside = self._attribute
         self.outside_call = self._call

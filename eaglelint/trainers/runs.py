@@ -15,7 +15,7 @@ from eaglelint.source.machine import Budget, BudgetExceeded, Decision, Event, Ra
 from eaglelint.source.slices import Site
 from eaglelint.source.statements import run_block, run_function_body
 from eaglelint.source.tree import SourceTree
-from eaglelint.source.values import ClassValue, Closure, Env, Frame, Function, Input, Instance, Norm, Tensor
+from eaglelint.source.values import ClassValue, Closure, Env, Frame, Function, Input, Instance, Norm, Tensor, Unknown
 from eaglelint.trainers.files import Entry
 from eaglelint.trainers.outside import Recorder
 from eaglelint.trainers.shapes import Joined, Other, Shape, State, freeze, refine, states_in
@@ -240,6 +240,9 @@ def _start(machine: Recorder, entry: Entry, arguments: dict[str, Any]) -> Any:
     piece, node = function_node(function)
     frame = Frame(piece, entry.module, Env({}), f"{entry.module.name}.{entry.name}", owner, receiver)
     args = () if receiver is None else (receiver,)
+    if any(parameter.name.value == "input_ids" for parameter in (*node.params.params, *node.params.kwonly_params)):
+        # A Hugging Face model's default is None, and then it asks for embeddings instead.
+        arguments = {"input_ids": Unknown("the input ids", present=True), **arguments}
     frame.env.variables = bind_arguments(machine, node.params, args, arguments, frame)
     result = run_function_body(machine, node, frame)
     return _run_patches(machine, result)
