@@ -85,7 +85,8 @@ def gather(
     if pipeline.serving and target is None:
         raise WrongUsage(
             f"{draft.path}: no target config is known for this draft, and what it is served depends on the target's "
-            "layers and class. Pass --target PATH (a config.json or its directory), or --num-layers N --target-class CLASS."
+            "layers and class. Pass --target PATH (a config.json or its directory), or --num-layers N and "
+            "--target-class CLASS."
         )
     ends: list[_End] = []
     for spec in pipeline.serving:
@@ -193,9 +194,13 @@ def _class_of(handle: EngineHandle, target: TargetConfig, options: Options) -> A
             return binding
     where = handle.source.tree.display(handle.source.package)
     if not names:
-        raise WrongUsage(f"{target.path}: the target's config names no architecture. Say which class serves it with --target-class CLASS.")
+        raise WrongUsage(
+            f"{target.path}: the target's config names no architecture. "
+            "Say which class serves it with --target-class CLASS."
+        )
     raise UnreadableInput(
-        f"{handle.source.label} at {where} has no class {' or '.join(dict.fromkeys(names))}, which {target.path} names. "
+        f"{handle.source.label} at {where} has no class {' or '.join(dict.fromkeys(names))}, "
+        f"which {target.path} names. "
         "Check that this is the engine and release that serves the target, or name another class with --target-class."
     )
 
@@ -205,7 +210,9 @@ def _places(handle: EngineHandle, request: ServingRequest, draft: DraftConfig) -
     parents: tuple[tuple[str, ...], ...] = ((), ("eagle_config",), ("dflash_config",))
     candidates = [(*parent, key) for parent in parents for key in IDS_KEYS]
     taken = {found.key_path for found in draft.layer_ids}
-    return tuple(path for path in candidates if path not in taken and reads_ids_at(handle.engine, handle.source, request, path))
+    return tuple(
+        path for path in candidates if path not in taken and reads_ids_at(handle.engine, handle.source, request, path)
+    )
 
 
 def _mended(
@@ -247,7 +254,9 @@ def _uncaptured(handle: EngineHandle, request: ServingRequest, wiring: Wiring) -
     for position in range(len(ids)):
         rest = [value for index, value in enumerate(ids) if index != position]
         without = derive_serving(
-            handle.engine, handle.source, replace(request, draft_data=with_ids(request.draft_data, wiring.ids_from, rest))
+            handle.engine,
+            handle.source,
+            replace(request, draft_data=with_ids(request.draft_data, wiring.ids_from, rest)),
         )
         if without.slots == wiring.slots:
             lost.append(position)
@@ -269,7 +278,11 @@ def with_ids(data: dict[str, Any], place: tuple[str, ...], ids: list[int]) -> di
 def survey_engine(spec: str, progress: Progress = lambda _: None, *, processes: int = 2) -> ScanResult:
     """Derive the default wiring of every target class of an engine's tree, for few layers and on a small budget."""
     handle = open_serving(spec, root=Path.cwd())
-    names = [binding.item.name for binding in handle.engine.target_classes(handle.source) if binding.item is not None and not isinstance(binding.item, tuple)]
+    names = [
+        binding.item.name
+        for binding in handle.engine.target_classes(handle.source)
+        if binding.item is not None and not isinstance(binding.item, tuple)
+    ]
     wirings: list[Wiring] = []
     if processes > 1 and len(names) > 8:
         chunks = [names[start::processes] for start in range(processes)]
@@ -280,7 +293,9 @@ def survey_engine(spec: str, progress: Progress = lambda _: None, *, processes: 
         wirings = _survey(spec, names)
     order = {name: index for index, name in enumerate(names)}
     wirings.sort(key=lambda wiring: order.get(wiring.target_class or "", 0))
-    counted = ", ".join(f"{sum(w.status == status for w in wirings)} {status}" for status in ("exact", "conditional", "unknown"))
+    counted = ", ".join(
+        f"{sum(w.status == status for w in wirings)} {status}" for status in ("exact", "conditional", "unknown")
+    )
     note = f"{handle.source.label}: {len(wirings)} target classes with a capture, default wiring {counted}"
     return ScanResult(wirings=tuple(wirings), notes=(note,), problems=tuple(handle.source.tree.unreadable.values()))
 
@@ -298,5 +313,3 @@ def _survey(spec: str, names: list[str]) -> list[Wiring]:
 
 def _order(finding: Finding) -> tuple[Any, ...]:
     return (finding.span.path, finding.span.start, finding.code, finding.message)
-
-

@@ -67,7 +67,8 @@ def open_serving(spec: str, *, root: Path, display_root: Path | None = None) -> 
         package = engine.find_package(directory)
         if package is None:
             raise UnreadableInput(
-                f"--serving {spec}: {path} holds no {name} package. Pass the directory that holds {name}/, or {name}/ itself."
+                f"--serving {spec}: {path} holds no {name} package. "
+                f"Pass the directory that holds {name}/, or {name}/ itself."
             )
     tree = SourceTree((package.parent,), relative_to=display_root or Path.cwd())
     return EngineHandle(engine, EngineSource(engine.name, package, package_version(package), tree))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from enum import Enum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from eaglelint.wiring import LayerIds
 
 __all__ = ["app"]
 
@@ -33,10 +36,18 @@ def list_engines() -> None:
 def show(
     source: Annotated[str, typer.Argument(help="sglang@PATH, vllm@PATH, or sglang, vllm for the installed package.")],
     num_layers: Annotated[int, typer.Option("--num-layers", min=1, max=10_000, help="Decoder layers of the target.")],
-    layer_ids: Annotated[str, typer.Option("--layer-ids", help="Comma-separated ids, or default for the engine's own list.")] = "default",
-    draft_kind: Annotated[str, typer.Option("--draft-kind", help="eagle3, peagle, dflash or dspark: which setter is used.")] = "eagle3",
-    target_class: Annotated[list[str] | None, typer.Option("--target-class", help="Only these classes. Repeatable.")] = None,
-    format: Annotated[EnginesFormat, typer.Option("--format", help="A table, or JSON as schemas/wiring.schema.json has it.")] = EnginesFormat.table,
+    layer_ids: Annotated[
+        str, typer.Option("--layer-ids", help="Comma-separated ids, or default for the engine's own list.")
+    ] = "default",
+    draft_kind: Annotated[
+        str, typer.Option("--draft-kind", help="eagle3, peagle, dflash or dspark: which setter is used.")
+    ] = "eagle3",
+    target_class: Annotated[
+        list[str] | None, typer.Option("--target-class", help="Only these classes. Repeatable.")
+    ] = None,
+    format: Annotated[
+        EnginesFormat, typer.Option("--format", help="A table, or JSON as schemas/wiring.schema.json has it.")
+    ] = EnginesFormat.table,
 ) -> None:
     """Show, for each target class of an engine, which states given ids or the default list bring to the draft."""
     from pathlib import Path
@@ -55,7 +66,9 @@ def show(
     for name in target_class or []:
         binding = handle.engine.target_class(handle.source, name)
         if binding is None:
-            raise UnreadableInput(f"{handle.source.label} has no class {name}. Run engines show without --target-class for all it has.")
+            raise UnreadableInput(
+                f"{handle.source.label} has no class {name}. Run engines show without --target-class for all it has."
+            )
         bindings.append(binding)
     wirings = []
     with progress_bar() as progress:
@@ -70,10 +83,13 @@ def show(
         return
     width = max((len(wiring.target_class or "") for wiring in wirings), default=0)
     for wiring in wirings:
-        typer.echo(f"{wiring.target_class:<{width}}  {wiring.status:<11}  {wiring}" + (f"  ({wiring.reason})" if wiring.reason else ""))
+        typer.echo(
+            f"{wiring.target_class:<{width}}  {wiring.status:<11}  {wiring}"
+            + (f"  ({wiring.reason})" if wiring.reason else "")
+        )
 
 
-def _ids(text: str) -> tuple[int, ...] | str:
+def _ids(text: str) -> LayerIds:
     from eaglelint.exceptions import WrongUsage
 
     if text.strip() == "default":

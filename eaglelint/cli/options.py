@@ -23,7 +23,9 @@ _INPUTS = "Inputs"
 
 Paths = Annotated[
     list[Path] | None,
-    typer.Argument(help="Files and directories to check; the settings' pipelines or the working directory if left out."),
+    typer.Argument(
+        help="Files and directories to check; the settings' pipelines or the working directory if left out."
+    ),
 ]
 Draft = Annotated[
     Path | None, typer.Option("--draft", help="The draft's config.json, or its directory.", rich_help_panel=_INPUTS)
@@ -47,19 +49,31 @@ Serving = Annotated[
     list[str] | None,
     typer.Option(
         "--serving",
-        help="The engine: sglang@PATH or vllm@PATH (a source tree or unpacked package), or sglang, vllm (installed). Repeatable.",
+        help="The engine: sglang@PATH or vllm@PATH (a source tree or unpacked wheel), or the installed sglang, vllm.",
         rich_help_panel=_INPUTS,
     ),
 ]
 DraftKind = Annotated[
     str | None,
-    typer.Option("--draft-kind", help="eagle3, peagle, dflash, dspark; recognised if left out.", rich_help_panel=_INPUTS),
+    typer.Option(
+        "--draft-kind", help="eagle3, peagle, dflash, dspark; recognised if left out.", rich_help_panel=_INPUTS
+    ),
 ]
 NumLayers = Annotated[
     int | None,
-    typer.Option("--num-layers", min=1, max=10_000, help="Decoder layers of the target, in place of --target.", rich_help_panel=_INPUTS),
+    typer.Option(
+        "--num-layers",
+        min=1,
+        max=10_000,
+        help="Decoder layers of the target, in place of --target.",
+        rich_help_panel=_INPUTS,
+    ),
 ]
 TargetClass = Annotated[
     str | None,
-    typer.Option("--target-class", help="The engine's class for the target, where its config does not say.", rich_help_panel=_INPUTS),
+    typer.Option(
+        "--target-class",
+        help="The engine's class for the target, where its config does not say.",
+        rich_help_panel=_INPUTS,
+    ),
 ]

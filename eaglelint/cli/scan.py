@@ -39,14 +39,20 @@ def scan(
     draft_kind: opt.DraftKind = None,
     num_layers: opt.NumLayers = None,
     target_class: opt.TargetClass = None,
-    output_format: Annotated[OutputFormat, typer.Option("--output-format", help="How findings are printed.")] = OutputFormat.full,
-    select: Annotated[list[str] | None, typer.Option("--select", help="Rules to use: code, name or family. Repeatable.")] = None,
+    output_format: Annotated[
+        OutputFormat, typer.Option("--output-format", help="How findings are printed.")
+    ] = OutputFormat.full,
+    select: Annotated[
+        list[str] | None, typer.Option("--select", help="Rules to use: code, name or family. Repeatable.")
+    ] = None,
     ignore: Annotated[list[str] | None, typer.Option("--ignore", help="Rules to leave out. Repeatable.")] = None,
-    fail_on: Annotated[Level | None, typer.Option("--fail-on", help="Exit with 1 from this severity on (default: error).")] = None,
+    fail_on: Annotated[
+        Level | None, typer.Option("--fail-on", help="Exit with 1 from this severity on (default: error).")
+    ] = None,
 ) -> None:
     """Check what a draft was trained on against what it is served.
 
-    Exit code 0: nothing at or above --fail-on. 1: findings. 2: wrong usage or unreadable input. 3: a fault of eaglelint.
+    Exit code 0: nothing at or above --fail-on. 1: findings. 2: wrong usage or unreadable input. 3: our own fault.
     """
     from eaglelint import __version__
     from eaglelint.cli.progress import progress_bar
@@ -60,7 +66,11 @@ def scan(
     settings = find_settings(_start(named))
     chosen = select_rules(select or settings.settings.select, ignore or settings.settings.ignore)
     places = named or [settings.root or Path.cwd()]
-    discovered = None if draft is not None and not named else discover(places, exclude=settings.settings.exclude, root=settings.root)
+    discovered = (
+        None
+        if draft is not None and not named
+        else discover(places, exclude=settings.settings.exclude, root=settings.root)
+    )
     pipelines = assemble_pipelines(
         named,
         draft=draft,
@@ -108,7 +118,9 @@ def _print(result: object, output_format: OutputFormat, version: str, *, nothing
     if output_format is OutputFormat.json:
         from eaglelint.report.json import render_json, report_document
 
-        typer.echo(render_json(report_document(result.findings, result.wirings, summarise(result.findings).to_json(), version)))
+        typer.echo(
+            render_json(report_document(result.findings, result.wirings, summarise(result.findings).to_json(), version))
+        )
         return
     console = Console(highlight=False, soft_wrap=True)
     if output_format is OutputFormat.concise:
@@ -119,5 +131,7 @@ def _print(result: object, output_format: OutputFormat, version: str, *, nothing
     from eaglelint.report.full import render_full
 
     if nothing:
-        typer.echo("Nothing to check: no draft config and no engine was found. Name a draft with --draft PATH.", err=True)
+        typer.echo(
+            "Nothing to check: no draft config and no engine was found. Name a draft with --draft PATH.", err=True
+        )
     render_full(result.findings, console=console)

@@ -30,7 +30,9 @@ def wiring(
     draft_kind: opt.DraftKind = None,
     num_layers: opt.NumLayers = None,
     target_class: opt.TargetClass = None,
-    format: Annotated[WiringFormat, typer.Option("--format", help="A table, or JSON as schemas/wiring.schema.json has it.")] = WiringFormat.table,
+    format: Annotated[
+        WiringFormat, typer.Option("--format", help="A table, or JSON as schemas/wiring.schema.json has it.")
+    ] = WiringFormat.table,
 ) -> None:
     """Show which hidden states reach the draft's fc, in which order: trained against served, with the lines."""
     from rich.console import Console

@@ -67,7 +67,7 @@ class Engine(Protocol):
     def configure(
         self, machine: Machine, source: EngineSource, model: Instance, kind: str, draft: Any, ids: Any
     ) -> bool:
-        """Hand the ids to the model as the engine does: from a draft config, or as given. False: it captures nothing."""
+        """Hand the ids to the model as the engine does: from a draft config, or as given. False: no capture."""
 
     def forward(self, machine: Machine, source: EngineSource, model: Instance) -> Any:
         """Run the model; returns the captured states as the engine's runner receives them."""

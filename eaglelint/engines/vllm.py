@@ -24,7 +24,7 @@ _SETTER = "set_aux_hidden_state_layers"
 
 
 class VLLM:
-    """The engine's entry points, by name: the runner's configuration of the model, the models' mixins, the drafter's input.
+    """The engine's entry points, by name: the runner's configuration, the models' mixins, the drafter's input.
 
     ``runner`` is V2, the default of 0.33, or V1, which resolves the ids by a method of its own.
     """
@@ -188,7 +188,7 @@ def _adapted(machine: Machine, source: EngineSource, draft: Instance) -> Instanc
     adapter = source.tree.find_function(f"update_{kind}", (directory,)) if directory.is_dir() else None
     if adapter is None or not isinstance(adapter.item, FunctionInfo):
         raise Raised("LookupError", f"no adapter for speculators' {kind} drafts in {directory.name}", None)
-    shape = draft.attrs["transformer_layer_config"] if "transformer_layer_config" in draft.attrs else {}
+    shape = draft.attrs.get("transformer_layer_config", {})
     rewritten: dict[str, Any] = machine.heap.born(dict(shape) if isinstance(shape, dict) else {})
     _call(machine, adapter, config_dict=draft.attrs, pre_trained_config=rewritten)
     return Instance(None, attrs=rewritten, name="the rewritten draft config", closed=True)

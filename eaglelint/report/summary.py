@@ -1,4 +1,4 @@
-"""The last line of a report: how much was found, what ``--fix`` would mend and what was left out."""
+"""The last line of a report: how much was found, how much of it has a safe edit, what was left out."""
 
 from __future__ import annotations
 

@@ -61,8 +61,8 @@ def unpack(value: Any, count: int, star: int | None, site: Site) -> list[Any]:
     if isinstance(value, list | tuple):
         items = list(value)
         if star is not None and len(items) >= count - 1:
-            rest = len(items) - (count - 1)
-            return [*items[:star], items[star : star + rest], *items[star + rest :]]
+            left_over = len(items) - (count - 1)
+            return [*items[:star], items[star : star + left_over], *items[star + left_over :]]
         if len(items) != count:
             raise Raised("ValueError", f"{len(items)} values for {count} names", site)
         return items
@@ -153,13 +153,13 @@ def view_of(buffer: TensorBuffer, key: Any) -> TensorView:
 
 def sited(value: Any, site: Site) -> Any:
     """A tensor with the place where it was stored first; everything else as it is."""
-    return Tensor(value.terms, site, value.marks) if isinstance(value, Tensor) and value.site is None else value
+    return Tensor(value.terms, site) if isinstance(value, Tensor) and value.site is None else value
 
 
 def write_view(machine: Machine, view: TensorView, value: Any, site: Site) -> None:
     place: Any = view.place if view.place is not None else ("?", len(view.buffer.writes))
     if isinstance(value, Tensor):
-        value = Tensor(value.terms, site, value.marks)
+        value = Tensor(value.terms, site)
     machine.heap.set(view.buffer.writes, place, value)
     machine.record("capture", "", value, site)
 

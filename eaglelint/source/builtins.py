@@ -244,7 +244,7 @@ def _list_method(
     if name in ("append", "insert") and args:
         value = whole(args[-1])
         if isinstance(value, Tensor) and site is not None:
-            value = Tensor(value.terms, site, value.marks)
+            value = Tensor(value.terms, site)
             machine.record("capture", "", value, site)
         machine.heap.touch(receiver)
         if name == "append":

@@ -409,7 +409,7 @@ def _is_named(callee: Any, pattern: re.Pattern[str], name: str) -> bool:
 
 
 def _call_norm(machine: Machine, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None) -> Any:
-    """One tensor: its norm. A tensor and the residual: the norm of their sum, and the sum, which is the new residual."""
+    """One tensor: its norm. A tensor and the residual: the norm of their sum, and the sum, the new residual."""
     values = [whole(value) for value in (*args, *kwargs.values())]
     tensors = [value for value in values if isinstance(value, Tensor)]
     if len(tensors) == 1:

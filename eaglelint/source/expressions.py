@@ -185,6 +185,7 @@ def _dict(machine: Machine, node: cst.Dict, frame: Frame) -> Any:
                 return Unknown("a dict with unknown items in it")
             result.update(inner)
             continue
+        assert isinstance(element, cst.DictElement)
         key = evaluate(machine, element.key, frame)
         value = evaluate(machine, element.value, frame)
         try:

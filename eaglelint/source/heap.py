@@ -9,6 +9,7 @@ __all__ = ["CacheDict", "CacheList", "Heap", "Redo"]
 _MISSING = object()
 
 Redo = list[tuple[Any, Any, Any]]
+Container = list[Any] | set[Any]
 
 
 class CacheDict(dict[Any, Any]):
@@ -46,7 +47,7 @@ class Heap:
         self._log.append((container, key, container.get(key, _MISSING)))
         container.pop(key, None)
 
-    def touch(self, container: list[Any] | set[Any]) -> None:
+    def touch(self, container: Container) -> None:
         """Call before changing a list or set in place."""
         self._log.append((container, _MISSING, list(container)))
 

@@ -27,15 +27,26 @@ class Stream:
         finals = [tensor for layer, tensor in machine.final if layer == num_layers - 1]
         final = finals[0] if finals else None
         beside = self._beside(last.output if last else (), final)
+        constant = self._constant(machine)
         for index in range(num_layers):
             if index in machine.passes:
                 before = machine.passes.get(index - 1)
                 ignored = {before.output[j].terms for j in beside if before and j < len(before.output)}
-                self._add(index, [t for t in machine.passes[index].entry if t.terms not in ignored])
+                entry = [t for t in machine.passes[index].entry if t.terms not in ignored]
+                changing = [t for t in entry if t.terms not in constant]
+                self._add(index, changing or entry)
         if final is not None:
             self._whole.setdefault(final.terms, num_layers)
         if last is not None:
             self._add(num_layers, [t for j, t in enumerate(last.output) if j not in beside])
+
+    @staticmethod
+    def _constant(machine: Machine) -> set[frozenset[Term]]:
+        """What every layer is handed unchanged beside the stream: rotary embeddings, say."""
+        passes = list(machine.passes.values())
+        if len(passes) < 2:
+            return set()
+        return set.intersection(*({tensor.terms for tensor in passed.entry} for passed in passes))
 
     @staticmethod
     def _beside(output: tuple[Tensor, ...], final: Tensor | None) -> set[int]:

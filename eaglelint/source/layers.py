@@ -164,7 +164,7 @@ def _summarised(
     if summary is None:
         return None
     value, changes = summary
-    substitution = {Input(f"argument {index}"): tensor for index, tensor in enumerate(actual)}
+    substitution: dict[Term, Tensor] = {Input(f"argument {index}"): tensor for index, tensor in enumerate(actual)}
     for box, key, changed in changes:
         machine.heap.set(box, key, _substitute(changed, substitution, layer.layer or 0))
     return _substitute(value, substitution, layer.layer or 0)
@@ -278,4 +278,4 @@ def _substitute_tensor(tensor: Tensor, inputs: dict[Term, Tensor], layer: int) -
         if terms & new:
             return Tensor.of(Opaque("the same term is added twice"))
         terms |= new
-    return Tensor(frozenset(terms), marks=tensor.marks)
+    return Tensor(frozenset(terms))

@@ -271,7 +271,7 @@ def _tensor_attribute(receiver: Any, name: str) -> Any:
     if name in ("T", "mT", "data") and isinstance(receiver, Tensor):
         return receiver
     if name.startswith("_") and isinstance(receiver, Tensor):
-        return (receiver.marks and Unknown("a mark on a tensor")) or MISSING
+        return MISSING
     if name in ("device", "dtype", "ndim", "is_cuda", "grad", "itemsize", "layout"):
         return Unknown(f"the {name} of a tensor")
     return BuiltinMethod(receiver, name)

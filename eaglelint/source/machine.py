@@ -1,8 +1,8 @@
-"""The state of one abstract run: the heap, the decisions taken at unknown conditions, the budget, the trail left behind."""
+"""The state of one abstract run: heap, decisions at unknown conditions, budget, and the trail left behind."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,7 +56,7 @@ class NeedsDecision(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Bounds of one run: statements and calls in all, for one attribute and for one condition, nesting of calls, outcomes of one call."""
+    """Bounds of one run: steps in all, for one attribute and for one condition; nesting; outcomes of one call."""
 
     steps: int = 100_000
     attribute_steps: int = 12_000
@@ -135,7 +135,7 @@ class Machine:
         *,
         assumptions: tuple[Assumption, ...] = ASSUMPTIONS,
         intercepts: dict[str, Callable[..., Any]] | None = None,
-        stubs: dict[str, Any] | None = None,
+        stubs: Mapping[tuple[str, str], Any] | None = None,
         budget: Budget | None = None,
         num_layers: int | None = None,
     ) -> None:

@@ -41,7 +41,7 @@ def add_tensors(machine: Machine, left: Tensor, right: Tensor, site: Site) -> Te
     """The sum of two tensors; a term that stands on both sides would count twice, so the sum is unknown then."""
     if left.terms & right.terms:
         return Tensor.of(Opaque("the same term is added twice", site))
-    return Tensor(left.terms | right.terms, marks=left.marks | right.marks)
+    return Tensor(left.terms | right.terms)
 
 
 def whole(value: Any) -> Any:
@@ -109,7 +109,7 @@ def _captured(machine: Machine, items: Any, site: Site) -> Any:
     noted = []
     for item in items:
         fresh = isinstance(item, Tensor) and item.site is None
-        noted.append(Tensor(item.terms, site, item.marks) if fresh else item)
+        noted.append(Tensor(item.terms, site) if fresh else item)
         if fresh:
             machine.record("capture", "", noted[-1], site)
     return type(items)(noted)
@@ -197,7 +197,7 @@ def compare(machine: Machine, name: str, left: Any, right: Any, site: Site) -> A
     try:
         return bool(_COMPARISONS[name](left, right))
     except (TypeError, KeyError) as error:
-        if isinstance(left, _DATA + (type(None),)) and isinstance(right, _DATA + (type(None),)):
+        if isinstance(left, (*_DATA, type(None))) and isinstance(right, (*_DATA, type(None))):
             raise Raised("TypeError", str(error), site) from error
         return Unknown("a comparison that is not known")
 

@@ -101,5 +101,9 @@ def _plain(value: Any) -> bool:
     if isinstance(value, Instance):
         if value.closed and value.cls is not None:
             return True  # a member of an enum
-        return value.cls is None and not any(isinstance(item, Tensor) for item in value.attrs.values())
+        return value.cls is None and not any(_holds_tensor(item) for item in value.attrs.values())
     return value is None or isinstance(value, bool | str | float | Unknown)
+
+
+def _holds_tensor(value: Any) -> bool:
+    return isinstance(value, Tensor) or (isinstance(value, list | tuple) and any(map(_holds_tensor, value)))

@@ -51,7 +51,7 @@ def load_stubs(package: str) -> dict[tuple[str, str], Stub]:
     if sys.version_info >= (3, 11):
         import tomllib
     else:
-        import tomli as tomllib
+        import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
     resource = files("eaglelint.engines.summaries") / f"{package}.toml"
     if not resource.is_file():
         return {}

@@ -96,11 +96,10 @@ Term = Input | Branch | Norm | Cat | Opaque
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A formal sum of terms. ``site`` is where it was stored in a list, for evidence; it does not count in comparisons."""
+    """A formal sum of terms. ``site`` is where it was stored, for evidence; it does not count in comparisons."""
 
     terms: frozenset[Term]
     site: Site | None = field(default=None, compare=False)
-    marks: frozenset[str] = field(default=frozenset(), compare=False)
 
     @classmethod
     def of(cls, term: Term) -> Tensor:

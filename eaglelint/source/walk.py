@@ -9,8 +9,22 @@ import libcst as cst
 __all__ = ["children", "walk"]
 
 # Fields that hold layout, or annotations, never code that runs.
-_LAYOUT = ("whitespace", "lpar", "rpar", "lbracket", "rbracket", "lbrace", "rbrace", "comma", "semicolon", "lines", "header")
-_SKIPPED = frozenset(["annotation", "equal", "footer", "dot", "star", "colon", "trailing_whitespace", "asynchronous", "returns"])
+_LAYOUT = (
+    "whitespace",
+    "lpar",
+    "rpar",
+    "lbracket",
+    "rbracket",
+    "lbrace",
+    "rbrace",
+    "comma",
+    "semicolon",
+    "lines",
+    "header",
+)
+_SKIPPED = frozenset(
+    ["annotation", "equal", "footer", "dot", "star", "colon", "trailing_whitespace", "asynchronous", "returns"]
+)
 
 _fields: dict[type, tuple[str, ...]] = {}
 

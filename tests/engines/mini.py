@@ -53,7 +53,7 @@ else:
     self.model.layers_to_capture = [layer_id + 1 for layer_id in layer_ids]
 """
 
-_TEMPLATE = '''\
+_TEMPLATE = """\
 import torch
 from itertools import islice
 from torch import nn
@@ -108,7 +108,7 @@ class LlamaForCausalLM({bases}nn.Module):
 {setter}
 
 EntryClass = LlamaForCausalLM
-'''
+"""
 
 _LAYERNORM = """\
 from torch import nn
@@ -143,7 +143,9 @@ class Model:
     def source(self) -> str:
         setter = self.setter
         if "def " not in setter.split("\n    ")[0]:
-            setter = "def set_eagle3_layers_to_capture(self, layer_ids=None):\n" + indent(dedent(setter).strip(), "    ")
+            setter = "def set_eagle3_layers_to_capture(self, layer_ids=None):\n" + indent(
+                dedent(setter).strip(), "    "
+            )
         return _TEMPLATE.format(
             top=dedent(self.top),
             bases=self.bases,

@@ -24,7 +24,7 @@ error[CAP002] boundary-mismatch: slot 1 was trained on h[3] and is served h[0] (
   help: SGLang adds 1 to each id of this class.
   fix: [2, 30, 58] (safe)
 
-Found 1 error (1 fix available with --fix)
+Found 1 error (1 with a safe edit)
 """
 
 

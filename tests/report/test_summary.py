@@ -16,6 +16,6 @@ def test_counts(mismatch: Finding) -> None:
 
 def test_words() -> None:
     """One is singular, nothing is left out in silence."""
-    assert str(Summary(errors=2, warnings=1, fixable=1)) == "Found 2 errors, 1 warning (1 fix available with --fix)"
-    assert str(Summary(notes=3, fixable=2)) == "Found 3 notes (2 fixes available with --fix)"
+    assert str(Summary(errors=2, warnings=1, fixable=1)) == "Found 2 errors, 1 warning (1 with a safe edit)"
+    assert str(Summary(notes=3, fixable=2)) == "Found 3 notes (2 with a safe edit)"
     assert str(Summary(suppressed=3, baselined=1)) == "Found no problems; 3 suppressed; 1 in the baseline"

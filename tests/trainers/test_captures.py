@@ -256,7 +256,9 @@ def test_the_sum_after_the_loop_is_the_last_boundary(derive):
 
 def test_evidence_names_the_lines(derive):
     """Where the ids stand, where each state is captured, where it is saved."""
-    result = derive(patch="import torch\nLAYERS = [3, 31, 59]\ndef forward(self, ids, positions):\n    X = LAYERS" + LOOP)
+    result = derive(
+        patch="import torch\nLAYERS = [3, 31, 59]\ndef forward(self, ids, positions):\n    X = LAYERS" + LOOP
+    )
     rows = [(str(row), row.note, row.slot) for row in result.wiring.evidence]
     capture = ("patch.py:8", "aux.append(hidden + residual)")
     assert rows == [

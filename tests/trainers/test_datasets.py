@@ -70,7 +70,9 @@ STORY = "h[3] ⊕ h[31] ⊕ h[59] | norm(h[61]), exact"
 
 def test_all_states_but_the_last(derive):
     """The story: before layers 3, 31, 59, the normed state last, which is the label."""
-    load = 'states = data["hidden_states"]\nreturn {"hidden_states": torch.cat(states[:-1], dim=-1), "target": states[-1]}'
+    load = (
+        'states = data["hidden_states"]\nreturn {"hidden_states": torch.cat(states[:-1], dim=-1), "target": states[-1]}'
+    )
     result = derive(dump=dump(), dataset=dataset(load))
     assert wired(result) == STORY
     assert result.problems == ()
@@ -104,7 +106,9 @@ def test_a_function_that_is_handed_the_example(derive):
 
 def test_all_states_but_the_first(derive):
     """``states[1:]`` feeds the label to fc and leaves out h[3]: derived as it is, not as it was meant."""
-    load = 'states = data["hidden_states"]\nreturn {"hidden_states": torch.cat(states[1:], dim=-1), "target": states[-1]}'
+    load = (
+        'states = data["hidden_states"]\nreturn {"hidden_states": torch.cat(states[1:], dim=-1), "target": states[-1]}'
+    )
     assert wired(derive(dump=dump(), dataset=dataset(load))) == "h[31] ⊕ h[59] ⊕ norm(h[61]) | norm(h[61]), exact"
 
 

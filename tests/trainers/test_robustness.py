@@ -143,6 +143,8 @@ def test_a_flag_computed_in_the_loop_is_not_decided_once(derive):
 
 def test_a_helper_that_decides_is_not_decided_once(derive):
     """The same through a function that is called in each round."""
-    code = capture().replace("        if i in X:\n            aux.append(hidden + residual)", "        keep(self, i, aux, hidden + residual)")
+    code = capture().replace(
+        "        if i in X:\n            aux.append(hidden + residual)", "        keep(self, i, aux, hidden + residual)"
+    )
     code += "\n\ndef keep(self, i, aux, state):\n    if i in self.ids_of_nobody:\n        aux.append(state)\n"
     assert derive(dump=code).wiring.status == "unknown"
