@@ -306,7 +306,7 @@ def _survey(spec: str, names: list[str]) -> list[Wiring]:
     for name in names:
         binding = handle.engine.target_class(handle.source, name)
         if binding is not None:
-            request = ServingRequest(binding, _SURVEY_LAYERS, {"num_hidden_layers": _SURVEY_LAYERS})
+            request = ServingRequest(binding, _SURVEY_LAYERS, TargetConfig.synthetic(_SURVEY_LAYERS).data)
             found.append(derive_serving(handle.engine, handle.source, request, budget=_SURVEY_BUDGET))
     return found
 

@@ -66,7 +66,12 @@ class TargetConfig:
         """
         if not 0 < num_layers <= MAX_LAYERS:
             raise WrongUsage(f"--num-layers {num_layers} is no layer count. Give one from 1 to {MAX_LAYERS}.")
-        data = {"architectures": list(architectures), "num_hidden_layers": num_layers}
+        data: dict[str, Any] = {"architectures": list(architectures), "num_hidden_layers": num_layers}
+        for path in TEXT_CONFIG_PATHS:
+            # A wrapper's language model is as deep, wherever it keeps its config.
+            section = data
+            for key in path:
+                section = section.setdefault(key, {"num_hidden_layers": num_layers})
         return cls("--num-layers", None, data, architectures, num_layers)
 
     @classmethod

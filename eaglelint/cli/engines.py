@@ -52,6 +52,7 @@ def show(
     """Show, for each target class of an engine, which states given ids or the default list bring to the draft."""
     from pathlib import Path
 
+    from eaglelint.artifacts.target import TargetConfig
     from eaglelint.cli.progress import progress_bar
     from eaglelint.derive import ServingRequest, derive_serving
     from eaglelint.exceptions import UnreadableInput, WrongUsage
@@ -74,7 +75,7 @@ def show(
     with progress_bar() as progress:
         for binding in bindings:
             progress(f"deriving {getattr(binding.item, 'name', '')}")
-            request = ServingRequest(binding, num_layers, {"num_hidden_layers": num_layers}, draft_kind, None, ids)
+            request = ServingRequest(binding, num_layers, TargetConfig.synthetic(num_layers).data, draft_kind, None, ids)
             wirings.append(derive_serving(handle.engine, handle.source, request))
     for problem in handle.source.tree.unreadable.values():
         typer.echo(f"error: {problem}", err=True)

@@ -89,9 +89,8 @@ def set_attribute(machine: Machine, receiver: Any, name: str, value: Any, site: 
             if machine.script:
                 machine.record("set", name, value, site)
         return
-    if frame is not None and frame.initialising is receiver:
-        if name not in receiver.attrs:
-            machine.heap.set(receiver.lazy, name, value)
+    if frame is not None and frame.initialising is receiver and receiver.building:
+        machine.heap.set(receiver.building[-1], name, value)
         return
     machine.heap.set(receiver.attrs, name, value)
     if _is_ids(value):

@@ -64,6 +64,7 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
         False,
     ),
     Assumption("tbo", "no two-batch overlap", _names("can_run_tbo", "enable_two_batch_overlap"), False),
+    Assumption("encoder", "a server of the whole model", _names("encoder_only"), False),
     Assumption("text", "a batch without images", _names("contains_(?:mm|image|audio|video)_inputs"), False),
     Assumption("idle", "a batch with tokens in it", _names("is_idle"), False),
     Assumption("platform", "an NVIDIA GPU", _names("_?is_cuda(?:_alike)?"), True),

@@ -130,7 +130,7 @@ def _simple_call(
         return machine.branch(_callee_name(callee, site))
     tensors = list(tensors_in((args, kwargs)))
     if not tensors:
-        return MISSING
+        return Unknown("the norm of something unknown") if _is_named(callee, _NORM, name) and args else MISSING
     if (
         isinstance(callee, Function | BoundMethod | External | Unknown)
         and _COLLECTIVE.fullmatch(name)

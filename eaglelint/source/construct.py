@@ -75,9 +75,7 @@ def initial_attribute(machine: Machine, instance: Instance, name: str) -> Any:
         else:
             outcomes = machine.within(
                 machine.budget.attribute_steps // (8 if machine.in_layer else 1),
-                lambda: machine.explore(
-                    lambda: run_initialiser(machine, instance, initialiser, instance.args, instance.kwargs, name), None
-                ),
+                lambda: machine.explore(lambda: _build(machine, instance, initialiser, name), None),
             )
             if not any(outcome.net for outcome in outcomes):
                 machine.memo[remembered] = (instance, outcomes)
@@ -94,6 +92,22 @@ def initial_attribute(machine: Machine, instance: Instance, name: str) -> Any:
     if found is not MISSING:
         machine.heap.set(instance.lazy, name, found)
     return found
+
+
+def _build(machine: Machine, instance: Instance, initialiser: Function, name: str) -> Any:
+    """Run ``__init__`` as far as one attribute needs it.
+
+    What else it set on the way is kept where ``__init__`` names it only once; elsewhere it may not be final.
+    """
+    instance.building.append(machine.heap.born({}))
+    try:
+        return run_initialiser(machine, instance, initialiser, instance.args, instance.kwargs, name)
+    finally:
+        built = instance.building.pop()
+        text = _text(initialiser)
+        for other, value in built.items():
+            if other != name and len(re.findall(rf"\bself\.{re.escape(other)}\b", text)) == 1:
+                machine.heap.set(instance.lazy, other, value)
 
 
 def run_initialiser(
@@ -148,7 +162,7 @@ def run_initialiser(
     )
     frame.env.variables = bind_arguments(machine, parameters, (instance, *args), kwargs, frame)
     run_block(machine, body, frame)
-    return instance.lazy.get(name, instance.attrs.get(name, MISSING))
+    return instance.building[-1].get(name, MISSING)
 
 
 def sets_attribute(function: Function, name: str) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["CacheDict", "CacheList", "Heap", "Redo"]
+__all__ = ["CacheDict", "CacheList", "Heap", "Mark", "Redo"]
 
 _MISSING = object()
 
@@ -20,19 +21,29 @@ class CacheList(list[Any]):
     """A list of notes about a run, which is not part of its outcome."""
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A moment to go back to: how long the log was, and which containers existed."""
+
+    length: int
+    time: int
+
+
 class Heap:
     """A log of changes to dicts, lists and sets. Whatever the interpreter mutates, it mutates through here."""
 
     def __init__(self) -> None:
         self._log: list[tuple[Any, Any, Any]] = []
         self._born: dict[int, tuple[int, Any]] = {}
+        self._time = 0
 
-    def mark(self) -> int:
-        return len(self._log)
+    def mark(self) -> Mark:
+        self._time += 1
+        return Mark(len(self._log), self._time)
 
     def born(self, container: Any) -> Any:
-        """Note that a container is new: changes to it do not outlive a rolled-back call."""
-        self._born[id(container)] = (len(self._log), container)
+        """Note that a container is new: going back to a time before it leaves it as it is, for nobody there has it."""
+        self._born[id(container)] = (self._time, container)
         return container
 
     def cache(self) -> dict[Any, Any]:
@@ -51,11 +62,13 @@ class Heap:
         """Call before changing a list or set in place."""
         self._log.append((container, _MISSING, list(container)))
 
-    def rollback(self, mark: int) -> Redo:
+    def rollback(self, mark: Mark) -> Redo:
         """Undo everything since ``mark``; returns what ``replay`` needs to do it again."""
         redo: Redo = []
-        while len(self._log) > mark:
+        while len(self._log) > mark.length:
             container, key, old = self._log.pop()
+            if self._is_younger(container, mark):
+                continue  # it keeps what the undone path left in it, to be compared and taken up with that path
             if key is _MISSING:
                 redo.append((container, key, list(container)))
                 _refill(container, old)
@@ -78,18 +91,21 @@ class Heap:
             else:
                 self.set(container, key, new)
 
-    def net(self, redo: Redo, mark: int) -> dict[tuple[int, Any], Any]:
+    def net(self, redo: Redo, mark: Mark) -> dict[tuple[int, Any], Any]:
         """The final value of every place that existed at ``mark`` and was changed since."""
         final: dict[tuple[int, Any], Any] = {}
         for container, key, new in redo:
             if isinstance(container, CacheDict | CacheList):
                 continue
-            birth = self._born.get(id(container))
-            if birth is not None and birth[1] is container and birth[0] >= mark:
+            if self._is_younger(container, mark):
                 continue
             place = (id(container), "" if key is _MISSING else key)
             final[place] = None if new is _MISSING else new
         return final
+
+    def _is_younger(self, container: Any, mark: Mark) -> bool:
+        birth = self._born.get(id(container))
+        return birth is not None and birth[1] is container and birth[0] >= mark.time
 
 
 def _refill(container: Any, items: list[Any]) -> None:

@@ -281,6 +281,9 @@ _TOKENS = 7  # a batch has tokens: some number that is neither 0 nor 1
 
 
 def _instance_attribute(machine: Machine, instance: Instance, name: str) -> Any:
+    for built in reversed(instance.building):
+        if name in built:
+            return built[name]
     if name in instance.attrs:
         return instance.attrs[name]
     if name in instance.lazy:

@@ -88,7 +88,7 @@ def _join_instances(left: Instance, right: Instance) -> Instance:
         raise NotJoinable
     args = tuple(_join_argument(a, b) for a, b in zip(left.args, right.args, strict=True))
     kwargs = {name: _join_argument(value, right.kwargs[name]) for name, value in left.kwargs.items()}
-    return replace(left, args=args, kwargs=kwargs, lazy=type(left.lazy)(), pending=set())
+    return replace(left, args=args, kwargs=kwargs, lazy=type(left.lazy)(), pending=set(), building=[])
 
 
 def _join_argument(left: Any, right: Any) -> Any:

@@ -175,12 +175,18 @@ def _unknown_parts(machine: Machine, test: cst.BaseExpression, frame: Frame) -> 
 
 def _read_values(machine: Machine, test: cst.BaseExpression, frame: Frame) -> tuple[Any, ...]:
     """The values of the names that an unknown condition reads: where they change, it is another condition."""
-    read = _Read()
+    names: set[str] = set()
+    attributes: list[cst.Attribute] = []
     for part in _unknown_parts(machine, test, frame):
-        part.visit(read)
-    found = ((name, frame.env.find(name)) for name in sorted(read.names))
+        read = machine.memo.get(("reads", part))
+        if read is None:
+            read = machine.memo["reads", part] = _Read()
+            part.visit(read)
+        names |= read.names
+        attributes += read.attributes
+    found = ((name, frame.env.find(name)) for name in sorted(names))
     values = [env.variables[name] for name, env in found if env is not None]
-    for node in read.attributes:
+    for node in attributes:
         attempt = machine.try_out(lambda node=node: evaluate(machine, node, frame))  # type: ignore[misc]
         value = attempt[0] if attempt is not None else None
         # An unknown attribute of an object is taken as the same each time, unless its name says that it is an index.

@@ -236,6 +236,7 @@ class Instance:
     closed: bool = False
     shared: bool = False
     pending: set[str] = field(default_factory=set)
+    building: list[dict[str, Any]] = field(default_factory=list)  # what a running __init__ has set so far
 
 
 @dataclass(eq=False, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,11 +11,11 @@ from pathlib import Path
 from eaglelint.source.index import ClassInfo, FunctionInfo
 from eaglelint.source.tree import SourceModule, SourceTree
 
-__all__ = ["Entry", "entries", "find_files", "source_tree"]
+__all__ = ["Entry", "capturing", "entries", "find_files", "source_tree"]
 
-# Engines are the serving side; the other names hold nothing of the project's own.
+# Engines are the serving side; tests capture what they please; the other names hold nothing of the project's own.
 _SKIPPED = frozenset(
-    ["__pycache__", "build", "dist", "node_modules", "sglang", "site-packages", "tensorrt_llm", "venv", "vllm"]
+    ["__pycache__", "build", "dist", "node_modules", "sglang", "site-packages", "tensorrt_llm", "tests", "venv", "vllm"]
 )
 _MAX_FILES = 5_000
 _MAX_ENTRIES = 400
@@ -22,6 +23,11 @@ _MAX_ENTRIES = 400
 # Code that captures, saves or loads a state holds one of these.
 _FILE_MARKS = (b"hidden", b"layer", b"states", b"register_forward", b"capture", b"aux_")
 _FUNCTION_MARKS = ("hidden", "states", "layer", "forward", "save", "load", "cat(", "append(", "capture", "aux_")
+
+_LAYER_MARKS = ("layers", "output_hidden_states", "register_forward", ".h:", ".h)", ".h[", "blocks")
+_SOURCE_MARKS = (*_LAYER_MARKS, "capture", "aux_")
+_MODEL_CALL = "model("
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +106,39 @@ def entries(tree: SourceTree, files: list[Path]) -> list[Entry]:
     return found[:_MAX_ENTRIES]
 
 
+def capturing(starts: list[Entry]) -> list[Entry]:
+    """The entries that can reach a capture: those that touch a model's layers, and by name all that may call them."""
+    texts = {entry.key: _text(entry) for entry in starts}
+    words = {
+        key: set(_WORD.findall(text)) | ({_MODEL_CALL} if _MODEL_CALL in text else set()) for key, text in texts.items()
+    }
+    reached = {entry.key for entry in starts if any(mark in texts[entry.key] for mark in _SOURCE_MARKS)}
+    if not any(mark in texts[key] for key in reached for mark in _LAYER_MARKS):
+        return []
+    while True:
+        names = {name for entry in starts if entry.key in reached for name in _called_as(entry)}
+        more = {key for key, found in words.items() if key not in reached and found & names}
+        if not more:
+            return [entry for entry in starts if entry.key in reached]
+        reached |= more
+
+
+def _text(entry: Entry) -> str:
+    if entry.function is not None:
+        return entry.module.text(entry.function.line, entry.function.end_line)
+    return "".join(entry.module.text(line, end_line) for line, end_line in entry.module.index.statements)
+
+
+def _called_as(entry: Entry) -> tuple[str, ...]:
+    """The words in a caller that mean this entry: its name, or its class's where the call names only the object."""
+    if entry.function is None:
+        return ()
+    if entry.owner is not None and (entry.function.name.startswith("__") or entry.function.name == "forward"):
+        return (entry.owner.name, _MODEL_CALL)
+    return (entry.function.name,) if entry.function.name != "forward" else ("forward", _MODEL_CALL)
+
+
 def _worth(module: SourceModule, info: FunctionInfo) -> bool:
     text = module.text(info.line, info.end_line)
-    return any(mark in text for mark in _FUNCTION_MARKS)
+    marks = ("register_forward",) if info.name == "__init__" else _FUNCTION_MARKS
+    return any(mark in text for mark in marks)

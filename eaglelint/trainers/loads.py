@@ -75,7 +75,7 @@ def _run(
         example = thaw(_one_example(saves[0].shape), states)
         arguments = {name: [example] if listed else example for name in parameters}
     run = run_entry(
-        tree, entry, num_layers, load=read, arguments=arguments, saved=states, budget=budget or Budget(steps=60_000)
+        tree, entry, num_layers, load=read, arguments=arguments, saved=states, budget=budget or Budget(steps=20_000)
     )
     run.read = handed and any(_uses(path) for path in run.paths)
     return run if handed else None

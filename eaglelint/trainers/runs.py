@@ -109,7 +109,7 @@ def run_entry(
         on_record=trail.note,
         patches=patches,
         load=load,
-        budget=budget or Budget(steps=120_000),
+        budget=budget or Budget(steps=40_000),
     )
     trail.machine = machine
 

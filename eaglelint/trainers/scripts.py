@@ -16,7 +16,7 @@ from eaglelint.source.tree import SourceTree
 from eaglelint.source.values import Closure, Function, Unknown
 from eaglelint.trainers.choice import Choice, choose, choose_saved
 from eaglelint.trainers.evidence import evidence
-from eaglelint.trainers.files import Entry, entries, find_files, source_tree
+from eaglelint.trainers.files import Entry, capturing, entries, find_files, source_tree
 from eaglelint.trainers.loads import loads_something, run_loader
 from eaglelint.trainers.outside import HOOKS
 from eaglelint.trainers.runs import Path as RunPath
@@ -71,7 +71,7 @@ def derive_training(
     files = find_files(paths)
     tree = source_tree(paths, files, relative_to)
     starts = entries(tree, files)
-    runs = _runs(tree, starts, num_layers, budget)
+    runs = _runs(tree, capturing(starts), num_layers, budget)
     wiring = _wiring(tree, starts, runs, num_layers, budget)
     return TrainingResult(wiring, tuple(tree.unreadable.values()))
 
