@@ -12,7 +12,7 @@ from eaglelint.artifacts.draft import DraftConfig, read_draft
 from eaglelint.artifacts.draft_kinds import IDS_KEYS
 from eaglelint.artifacts.target import TargetConfig, read_target
 from eaglelint.derive import ServingRequest, derive_serving, reads_ids_at
-from eaglelint.exceptions import UnreadableInput, WrongUsage
+from eaglelint.exceptions import EaglelintError, UnreadableInput, WrongUsage
 from eaglelint.finding import Finding
 from eaglelint.project.discovery import display_path
 from eaglelint.project.pipelines import PipelineInput
@@ -60,16 +60,15 @@ class ScanResult:
 def scan_pipelines(
     pipelines: Sequence[PipelineInput], rules: Sequence[Rule], options: Options, progress: Progress = lambda _: None
 ) -> ScanResult:
-    """Check each pipeline by every rule.
-
-    Raises:
-        UnreadableInput: A draft, a target or an engine that the user named cannot be read.
-        WrongUsage: Something that the scan needs was not said.
-    """
+    """Check each pipeline by every rule; one that cannot be read is a problem, and the others are still checked."""
     result = ScanResult()
     for pipeline in pipelines:
         progress(f"reading {pipeline.name}")
-        facts, problems = gather(pipeline, options, progress)
+        try:
+            facts, problems = gather(pipeline, options, progress)
+        except EaglelintError as error:
+            result += ScanResult(notes=pipeline.notes, problems=(str(error),))
+            continue
         findings = tuple(finding for rule in rules for finding in rule.check(rule, facts))
         wirings = (*((facts.training,) if facts.training else ()), *(served.wiring for served in facts.servings))
         result += ScanResult(findings, wirings, pipeline.notes, problems)

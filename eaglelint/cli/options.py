@@ -41,7 +41,7 @@ TrainedBy = Annotated[
     str | None,
     typer.Option(
         "--trained-by",
-        help="What the config's ids mean: layer-output (id i is h[i+1]) or boundary (id i is h[i]).",
+        help="What the config's ids mean: layer-output (id i is h\\[i+1]) or boundary (id i is h\\[i]).",
         rich_help_panel=_INPUTS,
     ),
 ]

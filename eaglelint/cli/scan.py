@@ -134,4 +134,5 @@ def _print(result: object, output_format: OutputFormat, version: str, *, nothing
         typer.echo(
             "Nothing to check: no draft config and no engine was found. Name a draft with --draft PATH.", err=True
         )
-    render_full(result.findings, console=console)
+    if result.findings or not result.problems:
+        render_full(result.findings, console=console)

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from eaglelint.source.machine import Machine
 from eaglelint.source.tree import Binding, SourceTree
-from eaglelint.source.values import Instance, Tensor
+from eaglelint.source.values import External, Instance, Partial, Tensor
 
 __all__ = ["DraftReads", "Engine", "EngineSource", "Resolved", "config_object", "stand_in"]
 
@@ -136,7 +136,10 @@ def config_object(
         else value
         for key, value in data.items()
     }
-    return machine.new_instance(Instance(None, attrs=attrs, name=name))
+    config = machine.new_instance(Instance(None, attrs=attrs, name=name))
+    # transformers' PretrainedConfig.get_text_config: the language model's config where there is one, else itself.
+    attrs["get_text_config"] = Partial(External("intrinsic.given"), (attrs.get("text_config", config),), {})
+    return config
 
 
 def enum_member(machine: Machine, source: EngineSource, directories: tuple[Path, ...], cls: str, member: str) -> Any:

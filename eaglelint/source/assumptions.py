@@ -64,6 +64,12 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
         False,
     ),
     Assumption("tbo", "no two-batch overlap", _names("can_run_tbo", "enable_two_batch_overlap"), False),
+    Assumption(
+        "ranks",
+        "one device",
+        _names("(?:[a-z_]+_)?(?:use|is|enable)_(?:sp|sequence_parallel)(?:_[a-z_]+)?", "is_sequence_parallel"),
+        False,
+    ),
     Assumption("encoder", "a server of the whole model", _names("encoder_only"), False),
     Assumption("text", "a batch without images", _names("contains_(?:mm|image|audio|video)_inputs"), False),
     Assumption("idle", "a batch with tokens in it", _names("is_idle"), False),

@@ -309,15 +309,18 @@ def _run(
         return run_function_body(machine, node, frame)
 
     key = _memo_key(machine, node, args, kwargs)
-    outcomes = machine.memo.get(key) if key is not None else None
+    outcomes = machine.recall(key) if key is not None else None
     if outcomes is None:
+        mark, asked = machine.heap.mark(), machine.asked
         machine.depth += 1
         try:
             outcomes = machine.explore(once, site)
         finally:
             machine.depth -= 1
-        if key is not None and not any(outcome.net for outcome in outcomes) and not frame.env.outer:
-            machine.memo[key] = outcomes
+        pure = key is not None and not frame.env.outer and not any(outcome.changes for outcome in outcomes)
+        if pure and not machine.heap.changed(mark):
+            machine.keep([outcome.value for outcome in outcomes], mark)
+            machine.remember(key, outcomes, asked)
     place = (frame.function, f"outcome at {id(site.node) if site else 0}")
     return machine.take(outcomes, place, site).value
 
@@ -326,7 +329,7 @@ def _memo_key(machine: Machine, node: cst.CSTNode, args: tuple[Any, ...], kwargs
     """A key for calls whose arguments are plain values: they give the same again, unless they change something."""
     if machine.depth == 0 or not all(_memoizable(value) for value in (*args, *kwargs.values())):
         return None
-    return ("call", id(node), args, tuple(kwargs.items()), machine.facts())
+    return ("call", id(node), args, tuple(kwargs.items()))
 
 
 def _memoizable(value: Any) -> bool:

@@ -67,24 +67,27 @@ def initial_attribute(machine: Machine, instance: Instance, name: str) -> Any:
     if not _may_set(machine, instance.cls, initialiser, name):
         return MISSING
     # What __init__ leaves does not depend on what happens later: one computation serves every path.
-    remembered = ("attribute", id(instance), name, machine.facts())
+    remembered = ("attribute", id(instance), name)
     instance.pending.add(name)
     try:
-        if remembered in machine.memo:
-            outcomes = machine.memo[remembered][1]
+        known = machine.recall(remembered)
+        if known is not None:
+            outcomes = known[1]
         else:
+            mark, asked = machine.heap.mark(), machine.asked
             outcomes = machine.within(
                 machine.budget.attribute_steps // (8 if machine.in_layer else 1),
                 lambda: machine.explore(lambda: _build(machine, instance, initialiser, name), None),
             )
-            if not any(outcome.net for outcome in outcomes):
-                machine.memo[remembered] = (instance, outcomes)
+            if not any(outcome.changes for outcome in outcomes) and not machine.heap.changed(mark):
+                machine.keep([outcome.value for outcome in outcomes], mark)
+                machine.remember(remembered, (instance, outcomes), asked)
         found = machine.take(outcomes, (f"{instance.cls.info.name}.{name}", "attribute"), None).value
     except TooLong:
         if machine.steps > machine.soft_limit:
             raise
         found = Unknown(f"{instance.cls.info.name}.{name} takes too long to follow")
-        machine.memo[remembered] = (instance, [Outcome(found, None, [], {}, ())])
+        machine.memo[remembered, machine.facts()] = (instance, [Outcome(found, None, [], {}, ())])
     finally:
         instance.pending.discard(name)
     if found is None and instance.shared:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["CacheDict", "CacheList", "Heap", "Mark", "Redo"]
+__all__ = ["CacheDict", "CacheList", "Heap", "Lazily", "Mark", "Redo"]
 
 _MISSING = object()
 
@@ -15,6 +15,13 @@ Container = list[Any] | set[Any]
 
 class CacheDict(dict[Any, Any]):
     """What can be computed again: attributes read from __init__, counters of names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lazily:
+    """A place in a cache that holds an object: what two paths did to theirs can differ."""
+
+    key: Any
 
 
 class CacheList(list[Any]):
@@ -95,13 +102,34 @@ class Heap:
         """The final value of every place that existed at ``mark`` and was changed since."""
         final: dict[tuple[int, Any], Any] = {}
         for container, key, new in redo:
-            if isinstance(container, CacheDict | CacheList):
+            if isinstance(container, CacheList) or self._is_younger(container, mark):
                 continue
-            if self._is_younger(container, mark):
+            if isinstance(container, CacheDict):
+                if hasattr(new, "lazy"):
+                    final[id(container), Lazily(key)] = new
                 continue
             place = (id(container), "" if key is _MISSING else key)
             final[place] = None if new is _MISSING else new
         return final
+
+    def changed(self, mark: Mark) -> bool:
+        """Whether anything that existed at ``mark`` was changed since."""
+        return any(
+            not isinstance(container, CacheDict | CacheList) and not self._is_younger(container, mark)
+            for container, _, _ in self._log[mark.length :]
+        )
+
+    def settle(self, containers: list[Any], mark: Mark) -> None:
+        """Keep new containers beyond the path that made them: from now on they are as old as any, and as they are."""
+        for container in containers:
+            self._born.pop(id(container), None)
+        settled = {id(container) for container in containers}
+        self._log[mark.length :] = [entry for entry in self._log[mark.length :] if id(entry[0]) not in settled]
+
+    def is_new(self, container: Any) -> bool:
+        """Whether a container belongs to the path that made it."""
+        birth = self._born.get(id(container))
+        return birth is not None and birth[1] is container
 
     def _is_younger(self, container: Any, mark: Mark) -> bool:
         birth = self._born.get(id(container))

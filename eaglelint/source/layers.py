@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from eaglelint.source.heap import Lazily
 from eaglelint.source.machine import LayerPass, Machine
 from eaglelint.source.operators import add_tensors, whole
 from eaglelint.source.same import same
@@ -208,6 +209,8 @@ def _changes(
     ]
     changes = []
     for place, value in net.items():
+        if isinstance(place[1], Lazily):
+            continue
         box = next((attrs for attrs in stand_ins if id(attrs) == place[0]), None)
         if box is not None and isinstance(value, Tensor | None | Unknown):
             changes.append((box, place[1], value))

@@ -85,12 +85,16 @@ def _module_variable(machine: Machine, module: SourceModule, name: str, line: in
 
     key = (module.name, name)
     machine.globals[key] = Unknown(f"{name} is computed at import time")  # a circle ends here
+    if machine.module_variable is not None:
+        machine.globals[key] = machine.module_variable(module, name)
+        return machine.globals[key]
     try:
         piece = module.slice(line, end_line)
     except SyntaxError:
         return machine.globals[key]
     env = Env({})
     frame = Frame(piece, module, env, function=f"{module.name}")
+    mark = machine.heap.mark()
     outcomes = machine.explore(lambda: run_block(machine, piece.body, frame), None)
     # A module variable that depends on an unknown condition is unknown: platform tests, optional imports.
     value = env.variables.get(name, Unknown(f"{name} is computed at import time"))
@@ -98,6 +102,7 @@ def _module_variable(machine: Machine, module: SourceModule, name: str, line: in
         value = Unknown(f"{name} is set at run time", present=True)  # None is only its place until then
     if isinstance(value, Instance):
         value.shared = True
+    machine.keep(value, mark)
     machine.globals[key] = (
         value if len(outcomes) == 1 and outcomes[0].raised is None else Unknown(f"{name} depends on the platform")
     )
@@ -222,6 +227,9 @@ def get_attribute(machine: Machine, receiver: Any, name: str, site: Site | None 
             return BoundMethod(method, receiver.receiver) if method else External(f"super.{name}")
         case External():
             return External(f"{receiver.name}.{name}") if receiver.name != "builtins" else External(name)
+        case Tensor() if name == "dtype":
+            machine.used_assumptions.add("bfloat16 weights")
+            return External("torch.bfloat16")
         case Tensor() | TensorBuffer() | TensorView():
             return _tensor_attribute(receiver, name)
         case list() | tuple() | dict() | set() | frozenset() | str() | range():
@@ -378,8 +386,10 @@ def _class_variable(machine: Machine, cls: ClassValue, name: str, line: int, end
             return machine.globals[key]
         env = Env({})
         frame = Frame(piece, cls.module, env, function=cls.info.name)
+        mark = machine.heap.mark()
         outcomes = machine.explore(lambda: run_block(machine, piece.body, frame), None)
         if len(outcomes) == 1 and outcomes[0].raised is None:
+            machine.keep(env.variables.get(name), mark)
             machine.globals[key] = env.variables.get(name, machine.globals[key])
     return machine.globals[key]
 

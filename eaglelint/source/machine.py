@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from eaglelint.source.assumptions import ASSUMPTIONS, Assumption
-from eaglelint.source.heap import CacheList, Heap, Redo
+from eaglelint.source.heap import CacheList, Heap, Lazily, Mark, Redo
 from eaglelint.source.same import NotJoinable, join, same
 from eaglelint.source.slices import Site
 from eaglelint.source.tree import SourceTree
-from eaglelint.source.values import Branch, Input, Instance, Tensor, Unknown
+from eaglelint.source.values import BoundMethod, Branch, Input, Instance, Partial, Tensor, TensorBuffer, Unknown
 
 __all__ = [
     "Budget",
@@ -24,6 +24,7 @@ __all__ = [
     "Outcome",
     "Raised",
     "TooLong",
+    "same_net",
 ]
 
 
@@ -89,6 +90,11 @@ class Outcome:
     net: dict[tuple[int, Any], Any]
     decisions: tuple[Decision, ...]
     values: tuple[Any, ...] = ()
+
+    @property
+    def changes(self) -> bool:
+        """Whether it changed anything that had been there before."""
+        return any(not isinstance(key, Lazily) for _, key in self.net)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,11 +173,13 @@ class Machine:
         self.script = False
         self.outside: Callable[[Any, str], Any] | None = None
         self.outside_call: Callable[[Any, str, tuple[Any, ...], dict[str, Any], Site | None], Any] | None = None
+        self.module_variable: Callable[[Any, str], Any] | None = None  # how a module's variable is computed
         self.patches: dict[tuple[str, str], Any] = {}  # what was set on classes and on things outside the sources
         self.followed: set[tuple[str, int]] = set()  # the functions that were called, by file and line
         self.globals: dict[tuple[str, str], Any] = {}
         self._branches: dict[Any, Any] = self.heap.cache()
         self._scope = _Scope([])
+        self._asked = 0
 
     # --- budget ---
 
@@ -225,6 +233,57 @@ class Machine:
             self.heap.born(instance.payload)
         return instance
 
+    def keep(self, value: Any, mark: Mark) -> None:
+        """Prepare a value, made since ``mark``, for being remembered: other paths will meet the same objects."""
+        made: dict[int, Any] = {}
+        pending = [value]
+        while pending:
+            item = pending.pop()
+            match item:
+                case Instance():
+                    container, inner = item.attrs, [item.payload, item.args, item.kwargs, *item.attrs.values()]
+                case TensorBuffer():
+                    container, inner = item.writes, []
+                case dict():
+                    container, inner = item, list(item.values())
+                case list() | set():
+                    container, inner = item, list(item)
+                case tuple():
+                    pending += item
+                    continue
+                case Partial():
+                    pending += [item.function, *item.args, *item.kwargs.values()]
+                    continue
+                case BoundMethod():
+                    pending.append(item.receiver)
+                    continue
+                case _:
+                    continue
+            if self.heap.is_new(container) and id(container) not in made:
+                made[id(container)] = container
+                pending += inner
+        if made:
+            self.heap.settle(list(made.values()), mark)
+
+    # --- memory ---
+
+    def recall(self, key: Any) -> Any:
+        """What was remembered under a key, on any path or on one of the same choices."""
+        found = self.memo.get(key)
+        if found is None:
+            found = self.memo.get((key, self.facts()))
+            self._asked += found is not None
+        return found
+
+    @property
+    def asked(self) -> int:
+        """How often a choice was asked for; what leaves this as it is holds on every path."""
+        return self._asked
+
+    def remember(self, key: Any, value: Any, asked: int) -> None:
+        """Remember what was computed since ``asked``: for all paths if no choice went into it, else for this one's."""
+        self.memo[key if self._asked == asked else (key, self.facts())] = value
+
     # --- decisions ---
 
     def decide(
@@ -235,6 +294,7 @@ class Machine:
         ``values`` is what a script's condition reads: it is decided once for all rounds of a loop only where that
         stays the same.
         """
+        self._asked += 1
         scope = self._scope
         known = scope.facts.get((key, texts))
         if known is not None:
@@ -350,7 +410,15 @@ def _merge(new: Outcome, known: Outcome) -> bool:
 
 
 def same_net(left: dict[tuple[int, Any], Any], right: dict[tuple[int, Any], Any]) -> bool:
-    return left.keys() == right.keys() and all(same(value, right[place]) for place, value in left.items())
+    """Whether two paths leave the same behind; an object that only one of them came to ask for counts for nothing."""
+    for place in left.keys() | right.keys():
+        lazily = isinstance(place[1], Lazily)
+        if place in left and place in right:
+            if not same(left[place], right[place]):
+                return False
+        elif not lazily:
+            return False
+    return True
 
 
 def _next_prefix(taken: list[Decision]) -> list[int] | None:

@@ -47,6 +47,11 @@ def same(left: Any, right: Any, seen: frozenset[tuple[int, int]] = frozenset()) 
             and same(left.args, right.args, seen)
             and same(left.kwargs, right.kwargs, seen)
             and same(left.attrs, right.attrs, seen)
+            and all(
+                same(value, right.lazy[name], seen)
+                for name, value in left.lazy.items()
+                if isinstance(value, Instance) and isinstance(right.lazy.get(name), Instance)
+            )
         )
     try:
         return bool(left == right)

@@ -12,7 +12,7 @@ from eaglelint.source.calls import call_value
 from eaglelint.source.expressions import evaluate, iterate, truth
 from eaglelint.source.index import Import
 from eaglelint.source.lookup import MISSING, get_attribute, import_value
-from eaglelint.source.machine import Machine, Raised, TooLong
+from eaglelint.source.machine import Machine, Raised, TooLong, same_net
 from eaglelint.source.operators import binary
 from eaglelint.source.same import NotJoinable, join, same
 from eaglelint.source.slices import Site
@@ -221,7 +221,7 @@ def _merged(machine: Machine, frame: Frame, run: Callable[[bool], Flow]) -> bool
         tried.append((attempt[1], attempt[2], after))
     (_, other_net, left), (redo, net, right) = tried  # go on with the usual side, the one that a guard guards against
     try:
-        if net.keys() != other_net.keys() or not all(same(value, other_net[key]) for key, value in net.items()):
+        if not same_net(net, other_net):
             return False
         variables = {name: join(left.get(name), right.get(name)) for name in left.keys() | right.keys()}
     except NotJoinable:

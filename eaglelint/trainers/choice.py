@@ -107,6 +107,8 @@ def choose_saved(shape: Shape, num_layers: int, *, loose: bool = True) -> Choice
         return _undecided(lists)
     if lists:
         return _from_list(rows, lists[0], num_layers)
+    if loose and any(_whole(row, num_layers) for row in rows):
+        return Choice((), problem="every boundary is saved, and no code was found that says which of them feed fc")
     singles = _distinct([row for row in rows if len(row.states) == 1])
     if not singles or not loose:
         return None

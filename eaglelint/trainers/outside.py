@@ -15,17 +15,21 @@ import libcst as cst
 from eaglelint.source.assumptions import ASSUMPTIONS, Assumption
 from eaglelint.source.builtins import call_external
 from eaglelint.source.calls import call_value, construct, model_output
+from eaglelint.source.expressions import get_item
 from eaglelint.source.layers import stream_states
 from eaglelint.source.lookup import MISSING, opaque_layers
 from eaglelint.source.machine import Budget, Event, LayerPass, Machine
 from eaglelint.source.operators import normed, whole
 from eaglelint.source.slices import Site
-from eaglelint.source.tree import SourceTree
+from eaglelint.source.statements import run_block
+from eaglelint.source.tree import SourceModule, SourceTree
 from eaglelint.source.values import (
     BoundMethod,
     ClassValue,
     Closure,
+    Env,
     External,
+    Frame,
     Function,
     Instance,
     LayerOutput,
@@ -82,8 +86,9 @@ class Recorder(Machine):
         self.script = True
         self.outside = self._attribute
         self.outside_call = self._call
+        self.module_variable = self._variable
         self.on_record = on_record
-        self.asked: set[str] = set()
+        self.missed: set[str] = set()
         self.hooks: list[tuple[Any, str, Any]] = []
         self.arguments: dict[str, Any] = {}
         self.patches.update({("", name): value for name, value in (patches or {}).items()})
@@ -102,10 +107,40 @@ class Recorder(Machine):
             read = load
             for name in ("torch.load", *_LOADS):
                 self.intercepts[name] = lambda machine, args, kwargs, site: read(site)
+            self.intercepts["safetensors.safe_open"] = lambda machine, args, kwargs, site: _opened(read(site))
+            self.intercepts["file.item"] = lambda machine, args, kwargs, site: _file_item(machine, args, site)
 
     def record(self, kind: str, name: str, value: Any, site: Site) -> None:
         super().record(kind, name, value, site)
         self.on_record(self.events[-1])
+
+    # --- module variables ---
+
+    def _variable(self, module: SourceModule, name: str) -> Any:
+        """A script's variable: all statements of the module that may set or change it, in order."""
+        text = "".join(module.lines)
+        if re.search(rf"^\s+global\b.*\b{re.escape(name)}\b", text, re.M):
+            return Unknown(f"{name} is set at run time", present=True)
+        spans = [span for span in top_statements(module) if _may_set(module.text(*span), name)]
+
+        def run() -> Any:
+            env = Env({})
+            for span in spans:
+                piece = module.slice(*span)
+                frame = Frame(piece, module, env, module.name)
+                run_block(self, piece.body, frame)
+                env = frame.env
+            return env.variables.get(name, Unknown(f"{name} is not set where it was expected"))
+
+        mark = self.heap.mark()
+        try:
+            outcomes = self.explore(run, None)
+        except SyntaxError:
+            return Unknown(f"{name} is set by code that does not parse")
+        if len(outcomes) != 1 or outcomes[0].raised is not None:
+            return Unknown(f"{name} depends on a condition")
+        self.keep(outcomes[0].value, mark)
+        return outcomes[0].value
 
     # --- attributes ---
 
@@ -128,7 +163,7 @@ class Recorder(Machine):
             return self.num_layers
         if name == "start_layer":
             return 0
-        self.asked.add(name)
+        self.missed.add(name)
         return MISSING
 
     # --- calls ---
@@ -169,6 +204,23 @@ class Recorder(Machine):
         if asked is True:
             return model_output(self)
         return Instance(None, name="model output", attrs={"last_hidden_state": final})
+
+
+def top_statements(module: SourceModule) -> list[tuple[int, int]]:
+    """The lines of a module's own statements, without those inside others."""
+    spans: list[tuple[int, int]] = []
+    for line, end_line in sorted(module.index.statements, key=lambda span: (span[0], -span[1])):
+        if not spans or end_line > spans[-1][1]:
+            spans.append((line, end_line))
+    return spans
+
+
+def _may_set(text: str, name: str) -> bool:
+    """A quick test: does a statement assign the name, or call a method of it?"""
+    return (
+        re.search(rf"(?:^|[\s,(*]){re.escape(name)}\b\s*(?:[-+*/|&]?=(?!=)|[,:.\[)])|\bas {re.escape(name)}\b", text)
+        is not None
+    )
 
 
 def normed_after(machine: Machine, states: tuple[Tensor, ...]) -> Tensor:
@@ -212,6 +264,18 @@ def _bound(args: _Args) -> Any:
     if len(args) == 2 and isinstance(args[0], Function):
         return BoundMethod(args[0], args[1])
     return Partial(args[0], args[1:], {}) if args else Unknown("a bound method")
+
+
+def _opened(value: Any) -> Any:
+    """A file of tensors that are read one by one."""
+    methods = {name: Partial(External("file.item"), (value,), {}) for name in ("get_tensor", "get_slice")}
+    return Instance(None, name="a file of tensors", attrs=dict(methods))
+
+
+def _file_item(machine: Machine, args: _Args, site: Site | None) -> Any:
+    if len(args) < 2 or site is None:
+        return Unknown("a tensor of a file")
+    return get_item(machine, args[0], args[1], site)
 
 
 # --- the command line ----------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from eaglelint.source.statements import run_block, run_function_body
 from eaglelint.source.tree import SourceTree
 from eaglelint.source.values import ClassValue, Closure, Env, Frame, Function, Input, Instance, Norm, Tensor, Unknown
 from eaglelint.trainers.files import Entry
-from eaglelint.trainers.outside import Recorder
+from eaglelint.trainers.outside import Recorder, top_statements
 from eaglelint.trainers.shapes import Joined, Other, Shape, State, freeze, refine, states_in
 from eaglelint.wiring import Slot
 
@@ -139,7 +139,7 @@ def run_entry(
         run.stopped and machine.passes
     )
     run.followed = machine.followed
-    run.asked = machine.asked
+    run.asked = machine.missed
     run.assumptions = machine.used_assumptions
     run.patched = trail.patched
     run.ids = _id_constants(machine, tree)
@@ -236,7 +236,9 @@ def _start(machine: Recorder, entry: Entry, arguments: dict[str, Any]) -> Any:
     if owner is not None and "staticmethod" not in entry.function.decorators:
         receiver = owner
         if "classmethod" not in entry.function.decorators:
-            receiver = machine.new_instance(Instance(owner, name=owner.info.name))
+            text = entry.module.text(owner.info.line, owner.info.end_line)
+            given = {name: value for (_, name), value in machine.patches.items() if f".{name}" in text}
+            receiver = machine.new_instance(Instance(owner, attrs=_ids_only(given), name=owner.info.name))
     piece, node = function_node(function)
     frame = Frame(piece, entry.module, Env({}), f"{entry.module.name}.{entry.name}", owner, receiver)
     args = () if receiver is None else (receiver,)
@@ -259,6 +261,11 @@ def _run_patches(machine: Recorder, result: Any) -> Any:
     return result
 
 
+def _ids_only(attributes: dict[str, Any]) -> dict[str, Any]:
+    """The attributes that hold ids: what is set on a model from outside replaces what its __init__ left."""
+    return {name: value for name, value in attributes.items() if isinstance(value, list | tuple | set | Unknown)}
+
+
 def _any(tensor: Tensor) -> State:
     return State(_UNKNOWN)
 
@@ -267,11 +274,7 @@ def _run_module(machine: Recorder, entry: Entry) -> Any:
     """A script's own statements, in order; the functions they call see the names bound so far."""
     module = entry.module
     env = Env({"__name__": "__main__"})
-    last_line = 0
-    for line, end_line in sorted(module.index.statements, key=lambda span: (span[0], -span[1])):
-        if end_line <= last_line:
-            continue
-        last_line = end_line
+    for line, end_line in top_statements(module):
         try:
             piece = module.slice(line, end_line)
         except SyntaxError:

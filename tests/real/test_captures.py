@@ -48,7 +48,11 @@ def _rows() -> list[Any]:
     """The table's rows, named by class, release and ids."""
     with _TABLE.open("rb") as file:
         rows = tomllib.load(file)["row"]
-    return [pytest.param(row, id=_name(row)) for row in rows]
+    return [pytest.param(row, id=_name(row), marks=_marks(row)) for row in rows]
+
+
+def _marks(row: dict[str, Any]) -> tuple[pytest.MarkDecorator, ...]:
+    return (pytest.mark.xfail(reason=row["known"], raises=AssertionError),) if "known" in row else ()
 
 
 def _name(row: dict[str, Any]) -> str:
@@ -101,6 +105,7 @@ def test_the_answer_is_what_the_source_says(row: dict[str, Any], real_engine: An
     if not row.get("required", True) and wiring.status != "exact":
         return
     assert wiring.status == "exact", shown
+    assert "slots" in row, f"no exact answer describes what happens: {row['idiom']}\n{shown}"
     slots = [str(slot) for slot in wiring.slots]
     assert slots == row["slots"].split(), shown
     _evidence(row, wiring, shown)

@@ -246,3 +246,44 @@ def step(model, draft, batch):
     code = DUMP[: DUMP.index("@torch.no_grad()")] + step
     assert derive(train=code).wiring.slots == derive(train=code, other="x = 1").wiring.slots
     assert str(derive(train=code).wiring) == "h[3] ⊕ h[31] ⊕ h[59]"
+
+
+def test_tensors_are_read_one_by_one(derive):
+    """A safetensors file, and names that sort."""
+    code = DUMP.replace(
+        "torch.save(SAVED", "save_file({'target': states[-1], **{f'layer_{i}': s for i, s in zip(LAYERS, states)}}"
+    )
+    code = code.replace("import torch\n", "import torch\nfrom safetensors.torch import save_file\n", 1)
+    load = """
+    import torch
+    from safetensors import safe_open
+    def load(path):
+        with safe_open(path, framework="pt") as file:
+            states = [file.get_tensor(f"layer_{i}") for i in (3, 31, 59)]
+            return {"hidden_states": torch.cat(states, dim=-1), "target": file.get_tensor("target")}
+    """
+    assert wired(derive(dump=code, data=load)) == STORY
+
+
+def test_states_by_name_have_no_order_of_their_own(derive):
+    """One key for each layer: without a dataset the order is the order of saving, and the answer says so."""
+    code = dump('{"target": states[-1], **{f"layer_{i}": s for i, s in zip(LAYERS, states)}}')
+    wiring = derive(dump=code).wiring
+    assert (wiring.status, str(wiring), str(wiring.label)) == ("conditional", "h[3] ⊕ h[31] ⊕ h[59]", "norm(h[61])")
+
+
+UNTOLD = {
+    "the inputs go through something unknown": '{"hidden_states": pack(states[:-1]), "target": states[-1]}',
+    "only the label is saved": '{"target": states[-1]}',
+    "the states are scaled": '{"hidden_states": [2 * s for s in states[:-1]], "target": states[-1]}',
+    "the states are joined along the tokens": '{"hidden_states": torch.cat(states[:-1], dim=0), "target": states[-1]}',
+    "how many states is not known": '{"hidden_states": states[: batch["count"]], "target": states[-1]}',
+}
+
+
+@pytest.mark.parametrize("name", UNTOLD)
+def test_the_label_is_not_taken_for_the_input(derive, name):
+    """Where what feeds fc is lost, the label that is left is no answer."""
+    wiring = derive(dump=dump(UNTOLD[name])).wiring
+    assert wiring.status == "unknown"
+    assert wiring.reason

@@ -147,3 +147,74 @@ def test_a_patched_model_is_called(derive):
             torch.save({"hidden_states": states, "target": out.last_hidden_state}, "x.pt")
     """
     assert wired(derive(patch=code)) == "h[2] ⊕ h[30] ⊕ h[58] | norm(h[61]), exact"
+
+
+ALL = 'out = model(input_ids, output_hidden_states=True)\ntorch.save({"hidden_states": out.hidden_states}, "x.pt")'
+
+
+def test_all_entries_are_saved_and_the_dataset_picks(derive):
+    """The dump keeps every state; what fc gets is chosen when it is loaded."""
+    load = """
+    import torch
+    def load(path):
+        states = torch.load(path)["hidden_states"]
+        return {"x": torch.cat([states[i] for i in (3, 31, 59)], dim=-1), "target": states[-1]}
+    """
+    assert wired(derive(dump=script(ALL), data=load)) == "h[3] ⊕ h[31] ⊕ h[59] | norm(h[61]), exact"
+
+
+def test_all_entries_are_saved_and_nobody_picks(derive):
+    """Without the dataset, which of them feed fc is unknown."""
+    wiring = derive(dump=script(ALL)).wiring
+    assert wiring.status == "unknown"
+    assert "every boundary" in wiring.reason
+
+
+def test_only_the_last_state_is_saved(derive):
+    """An EAGLE-1 dump: the normed last state is the input."""
+    body = (
+        'out = model(input_ids, output_hidden_states=True)\ntorch.save({"hidden_state": out.hidden_states[-1]}, "x.pt")'
+    )
+    assert wired(derive(dump=script(body))) == "norm(h[61]), exact"
+
+
+def test_a_model_among_the_files(derive):
+    """A copied modeling file: its layers are run, each adds to the stream, the rotary embeddings do not."""
+    code = """
+    import torch
+    from torch import nn
+    class Layer(nn.Module):
+        def __init__(self, config, layer_idx):
+            super().__init__()
+            self.self_attn = Attention(config)
+            self.mlp = MLP(config)
+            self.input_layernorm = RMSNorm(config.hidden_size)
+            self.post_attention_layernorm = RMSNorm(config.hidden_size)
+        def forward(self, hidden_states, position_embeddings=None, output_attentions=False):
+            residual = hidden_states
+            hidden_states, weights = self.self_attn(self.input_layernorm(hidden_states), position_embeddings)
+            hidden_states = residual + hidden_states
+            residual = hidden_states
+            hidden_states = residual + self.mlp(self.post_attention_layernorm(hidden_states))
+            return (hidden_states, weights) if output_attentions else (hidden_states,)
+    class Model(nn.Module):
+        def __init__(self, config):
+            super().__init__()
+            self.embed_tokens = nn.Embedding(config.vocab_size, config.hidden_size)
+            self.layers = nn.ModuleList([Layer(config, i) for i in range(config.num_hidden_layers)])
+            self.norm = RMSNorm(config.hidden_size)
+            self.rotary_emb = RotaryEmbedding(config)
+        def forward(self, input_ids=None, inputs_embeds=None, output_attentions=None):
+            if inputs_embeds is None:
+                inputs_embeds = self.embed_tokens(input_ids)
+            output_attentions = output_attentions if output_attentions is not None else self.config.output_attentions
+            hidden_states = inputs_embeds
+            positions = self.rotary_emb(hidden_states)
+            aux = []
+            for i, layer in enumerate(self.layers):
+                if i in (3, 31, 59):
+                    aux.append(hidden_states)
+                hidden_states = layer(hidden_states, positions, output_attentions=output_attentions)[0]
+            return self.norm(hidden_states), torch.cat(aux, dim=-1)
+    """
+    assert wired(derive(model=code)) == "h[3] ⊕ h[31] ⊕ h[59] | norm(h[61]), exact"
