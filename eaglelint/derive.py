@@ -200,7 +200,9 @@ def _wiring(
     reasons = list(first.reasons)
     status = "exact"
     conditions = tuple(
-        Condition(_condition_text(outcome), outcome.value.slots) for outcome in returned[1:] if outcome.value != first
+        Condition(_condition_text(outcome), outcome.value.slots)
+        for outcome in returned[1:]
+        if outcome.value.slots != first.slots or outcome.value.captures != first.captures
     )
     if conditions:
         status = "conditional"

@@ -31,6 +31,12 @@ def assign(machine: Machine, target: cst.BaseExpression, value: Any, frame: Fram
     from eaglelint.source.expressions import evaluate, evaluate_index
 
     match target:
+        case cst.Name() if target.value in frame.env.elsewhere:
+            outer = frame.env.elsewhere[target.value]
+            if outer is not None:
+                machine.heap.set(outer.variables, target.value, value)
+            else:
+                machine.heap.set(machine.globals, (frame.module.name, target.value), value)
         case cst.Name():
             frame.env.variables[target.value] = value
         case cst.Attribute():
@@ -98,11 +104,39 @@ def set_attribute(machine: Machine, receiver: Any, name: str, value: Any, site: 
 
 
 def delete(machine: Machine, target: cst.BaseExpression, frame: Frame) -> None:
+    """Unbind a name, an attribute or an item."""
+    from eaglelint.source.expressions import evaluate, evaluate_index
+
     if isinstance(target, cst.Name):
         frame.env.variables.pop(target.value, None)
-    elif isinstance(target, cst.Tuple):
+    elif isinstance(target, cst.Tuple | cst.List):
         for element in target.elements:
             delete(machine, element.value, frame)
+    elif isinstance(target, cst.Attribute):
+        receiver = evaluate(machine, target.value, frame)
+        if isinstance(receiver, Instance) and target.attr.value in receiver.attrs:
+            machine.heap.delete(receiver.attrs, target.attr.value)
+    elif isinstance(target, cst.Subscript):
+        receiver = evaluate(machine, target.value, frame)
+        key = evaluate_index(machine, target, frame)
+        _delete_item(machine, receiver, key, Site(frame.slice, target))
+
+
+def _delete_item(machine: Machine, receiver: Any, key: Any, site: Site) -> None:
+    if isinstance(receiver, Instance) and receiver.payload is not None:
+        receiver = receiver.payload
+    if isinstance(receiver, dict) and _hashable(key):
+        if key not in receiver:
+            raise Raised("KeyError", repr(key), site)
+        machine.heap.delete(receiver, key)
+    elif isinstance(receiver, list):
+        machine.heap.touch(receiver)
+        try:
+            del receiver[key]
+        except IndexError as error:
+            raise Raised("IndexError", str(error), site) from error
+        except (TypeError, ValueError):
+            receiver[:] = [Unknown("an unknown part of it was deleted")]
 
 
 def _is_ids(value: Any) -> bool:

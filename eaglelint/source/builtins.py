@@ -78,8 +78,6 @@ _KEEPING_FUNCTIONS = frozenset(
         "torch.flatten",
         "torch.as_tensor",
         "torch.tensor",
-        "torch.narrow",
-        "torch.index_select",
         "torch.Tensor.contiguous",
     ]
 )
@@ -135,7 +133,7 @@ def call_external(
     if short == "ModuleList":
         return _module_list(machine, args, site)
     if name in ("copy.copy", "copy.deepcopy"):
-        return args[0] if args else Unknown(name)
+        return _copy(machine, args[0], deep=name == "copy.deepcopy") if args else Unknown(name)
     if short in ("nullcontext", "no_grad", "inference_mode"):
         return Unknown(short)
     if short == "cast" and name.startswith("typing") and len(args) == 2:
@@ -160,6 +158,19 @@ def call_external(
     return not_followed(machine, name, args, kwargs, site)
 
 
+def _copy(machine: Machine, value: Any, *, deep: bool) -> Any:
+    """Another container with the same contents; an object stands for its copy as well."""
+    if isinstance(value, list | set):
+        return machine.heap.born(type(value)(_copy(machine, item, deep=True) if deep else item for item in value))
+    if isinstance(value, dict):
+        items = {key: _copy(machine, item, deep=True) if deep else item for key, item in value.items()}
+        return machine.heap.born(items)
+    if isinstance(value, Instance) and value.payload is not None and not value.attrs:
+        payload = _copy(machine, value.payload, deep=deep)
+        return machine.new_instance(Instance(value.cls, value.args, value.kwargs, name=value.name, payload=payload))
+    return value
+
+
 def _cat(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site | None) -> Any:
     source = args[0] if args else kwargs.get("tensors")
     axis = kwargs.get("dim", kwargs.get("axis", args[1] if len(args) > 1 else 0))
@@ -175,7 +186,9 @@ def _cat(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site | Non
         whole(item) if isinstance(whole(item), Tensor) else Tensor.of(Opaque("a part that is not known", site))
         for item in source
     )
-    if isinstance(axis, int) and axis in (-1, 1, 2) and parts:
+    if not parts:
+        return Unknown("a concatenation of nothing")
+    if isinstance(axis, int) and axis in (-1, 1, 2):
         result = Tensor.of(Cat(parts))
         if site is not None:
             machine.record("cat", "", result, site)
@@ -214,7 +227,7 @@ def call_builtin_method(
     if isinstance(receiver, list):
         return _list_method(machine, receiver, name, args, kwargs, site)
     if isinstance(receiver, dict):
-        return _dict_method(machine, receiver, name, args, site)
+        return _dict_method(machine, receiver, name, args, kwargs, site)
     if isinstance(receiver, set):
         return _set_method(machine, receiver, name, args, site)
     if isinstance(receiver, Tensor):
@@ -275,7 +288,9 @@ def _list_method(
         raise Raised(type(error).__name__, str(error), site) from error
 
 
-def _dict_method(machine: Machine, receiver: dict[Any, Any], name: str, args: _Args, site: Site | None) -> Any:
+def _dict_method(
+    machine: Machine, receiver: dict[Any, Any], name: str, args: _Args, kwargs: dict[str, Any], site: Site | None
+) -> Any:
     if name == "get" and args:
         key = args[0]
         if isinstance(key, Unknown | Tensor) or any(isinstance(known, Unknown) for known in receiver):
@@ -289,11 +304,20 @@ def _dict_method(machine: Machine, receiver: dict[Any, Any], name: str, args: _A
     if name == "copy":
         return machine.heap.born(dict(receiver))
     if name == "update":
-        for source in args:
-            if isinstance(source, dict):
-                for key, value in source.items():
-                    machine.heap.set(receiver, key, value)
+        for source in (*args, kwargs):
+            pairs = list(source.items()) if isinstance(source, dict) else _pairs(machine, source, site)
+            if pairs is None:
+                pairs = [(Unknown("a dict was updated by unknown items"), Unknown("an unknown item"))]
+            for key, value in pairs:
+                machine.heap.set(receiver, key, value)
         return None
+    if name in ("clear", "popitem"):
+        if name == "popitem" and not receiver:
+            raise Raised("KeyError", "popitem of an empty dict", site)
+        taken = list(receiver.items())[-1:] if name == "popitem" else list(receiver.items())
+        for key, _ in taken:
+            machine.heap.delete(receiver, key)
+        return taken[0] if name == "popitem" else None
     if name in ("pop", "setdefault") and args and not isinstance(args[0], Unknown | Tensor):
         if args[0] in receiver:
             found = receiver[args[0]]
@@ -307,6 +331,14 @@ def _dict_method(machine: Machine, receiver: dict[Any, Any], name: str, args: _A
             return args[1]
         raise Raised("KeyError", repr(args[0]), site)
     return Unknown(f"{name} of a dict")
+
+
+def _pairs(machine: Machine, source: Any, site: Site | None) -> list[tuple[Any, Any]] | None:
+    """The items of an iterable of pairs; None where they are not known."""
+    items = iterate(machine, source, site) if site is not None else None
+    if items is None or not all(isinstance(item, tuple | list) and len(item) == 2 for item in items):
+        return None
+    return [(item[0], item[1]) for item in items]
 
 
 def _set_method(machine: Machine, receiver: set[Any], name: str, args: _Args, site: Site | None) -> Any:
@@ -329,6 +361,8 @@ def _tensor_method(
         return buffer
     if name in ("split", "chunk", "unbind", "tensor_split"):
         return Unknown(f"the parts of a tensor after {name}")
+    if name in ("narrow", "index_select") and (kwargs.get("dim", args[0] if args else None)) != 0:
+        return Tensor.of(Opaque(f"the tensor method {name} may choose features", site))
     if name in _KEEPING:
         return receiver
     if name in ("size", "dim", "numel", "item", "tolist", "element_size", "stride", "data_ptr"):

@@ -283,7 +283,7 @@ def _call_closure(
         outer.receiver,
         stub=outer.stub,
     )
-    return _run(machine, closure.node, frame, args, kwargs, site)
+    return _run(machine, closure.node, frame, args, kwargs, site, closure.defaults)
 
 
 def _run(
@@ -293,6 +293,7 @@ def _run(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     site: Site | None,
+    defaults: dict[str, Any] | None = None,
 ) -> Any:
     from eaglelint.source.expressions import evaluate
     from eaglelint.source.statements import run_function_body
@@ -303,7 +304,7 @@ def _run(
     def once() -> Any:
         outer = frame.env.outer
         frame.env = Env({}, outer)
-        frame.env.variables = bind_arguments(machine, node.params, args, kwargs, frame)
+        frame.env.variables = bind_arguments(machine, node.params, args, kwargs, frame, defaults)
         if isinstance(node, cst.Lambda):
             return evaluate(machine, node.body, frame)
         return run_function_body(machine, node, frame)

@@ -13,7 +13,7 @@ from eaglelint.source.prune import assigns_attribute, prune
 from eaglelint.source.slices import Slice
 from eaglelint.source.values import ClassValue, Env, Frame, Function, Instance, Unknown
 
-__all__ = ["bind_arguments", "function_node", "initial_attribute", "run_initialiser", "sets_attribute"]
+__all__ = ["bind_arguments", "default_values", "function_node", "initial_attribute", "run_initialiser", "sets_attribute"]
 
 
 def function_node(function: Function) -> tuple[Slice, cst.FunctionDef]:
@@ -23,11 +23,32 @@ def function_node(function: Function) -> tuple[Slice, cst.FunctionDef]:
     return piece, node
 
 
-def bind_arguments(
-    machine: Machine, parameters: cst.Parameters, args: tuple[Any, ...], kwargs: dict[str, Any], frame: Frame
-) -> dict[str, Any]:
-    """The parameters' values; what a caller leaves out without a default is unknown."""
+def default_values(machine: Machine, parameters: cst.Parameters, frame: Frame) -> dict[str, Any]:
+    """The defaults of parameters, evaluated here and now."""
     from eaglelint.source.expressions import evaluate
+
+    return {
+        parameter.name.value: evaluate(machine, parameter.default, frame)
+        for parameter in (*parameters.posonly_params, *parameters.params, *parameters.kwonly_params)
+        if parameter.default is not None
+    }
+
+
+def bind_arguments(
+    machine: Machine,
+    parameters: cst.Parameters,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    frame: Frame,
+    defaults: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The parameters' values; what a caller leaves out without a default is unknown.
+
+    Without ``defaults`` a default is evaluated when it is needed: that of a function of a module or class.
+    """
+    from eaglelint.source.expressions import evaluate
+
+    defaults = defaults or {}
 
     variables: dict[str, Any] = {}
     left = dict(kwargs)
@@ -38,6 +59,8 @@ def bind_arguments(
             variables[name] = args[index]
         elif name in left:
             variables[name] = left.pop(name)
+        elif name in defaults:
+            variables[name] = defaults[name]
         elif parameter.default is not None:
             variables[name] = evaluate(machine, parameter.default, frame)
         else:
@@ -48,6 +71,8 @@ def bind_arguments(
         name = parameter.name.value
         if name in left:
             variables[name] = left.pop(name)
+        elif name in defaults:
+            variables[name] = defaults[name]
         elif parameter.default is not None:
             variables[name] = evaluate(machine, parameter.default, frame)
         else:

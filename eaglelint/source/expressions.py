@@ -10,7 +10,7 @@ from typing import Any
 import libcst as cst
 
 from eaglelint.source.lookup import MISSING, get_attribute, global_value
-from eaglelint.source.machine import Machine, Raised
+from eaglelint.source.machine import Machine, Raised, changes
 from eaglelint.source.operators import binary, compare
 from eaglelint.source.same import NotJoinable, join
 from eaglelint.source.slices import Site
@@ -333,7 +333,7 @@ def _if_exp(machine: Machine, node: cst.IfExp, frame: Frame) -> Any:
         return evaluate(machine, node.body if known else node.orelse, frame)
     left = machine.try_out(lambda: evaluate(machine, node.body, frame))
     right = machine.try_out(lambda: evaluate(machine, node.orelse, frame))
-    if left is not None and right is not None and not left[2] and not right[2]:
+    if left is not None and right is not None and not changes(left[2]) and not changes(right[2]):
         try:
             return join(left[0], right[0])
         except NotJoinable:
@@ -342,7 +342,9 @@ def _if_exp(machine: Machine, node: cst.IfExp, frame: Frame) -> Any:
 
 
 def _lambda(machine: Machine, node: cst.Lambda, frame: Frame) -> Any:
-    return Closure(node, frame)
+    from eaglelint.source.construct import default_values
+
+    return Closure(node, frame, default_values(machine, node.params, frame))
 
 
 def _named(machine: Machine, node: cst.NamedExpr, frame: Frame) -> Any:

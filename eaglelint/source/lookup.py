@@ -19,7 +19,9 @@ from eaglelint.source.values import (
     BuiltinMethod,
     ClassValue,
     Dim,
+    Env,
     External,
+    Frame,
     Function,
     Instance,
     ModuleValue,
@@ -80,9 +82,6 @@ def _bound_value(machine: Machine, bound: Binding | str, name: str) -> Any:
 
 
 def _module_variable(machine: Machine, module: SourceModule, name: str, line: int, end_line: int) -> Any:
-    from eaglelint.source.statements import run_block
-    from eaglelint.source.values import Env, Frame
-
     key = (module.name, name)
     machine.globals[key] = Unknown(f"{name} is computed at import time")  # a circle ends here
     if machine.module_variable is not None:
@@ -92,12 +91,11 @@ def _module_variable(machine: Machine, module: SourceModule, name: str, line: in
         piece = module.slice(line, end_line)
     except SyntaxError:
         return machine.globals[key]
-    env = Env({})
-    frame = Frame(piece, module, env, function=f"{module.name}")
+    frame = Frame(piece, module, Env({}), function=f"{module.name}")
     mark = machine.heap.mark()
-    outcomes = machine.explore(lambda: run_block(machine, piece.body, frame), None)
+    outcomes = machine.explore(lambda: _variable_after(machine, frame, name), None)
     # A module variable that depends on an unknown condition is unknown: platform tests, optional imports.
-    value = env.variables.get(name, Unknown(f"{name} is computed at import time"))
+    value = outcomes[0].value
     if value is None and re.search(rf"^\s+global\b.*\b{re.escape(name)}\b", "".join(module.lines), re.M):
         value = Unknown(f"{name} is set at run time", present=True)  # None is only its place until then
     if isinstance(value, Instance):
@@ -107,6 +105,15 @@ def _module_variable(machine: Machine, module: SourceModule, name: str, line: in
         value if len(outcomes) == 1 and outcomes[0].raised is None else Unknown(f"{name} depends on the platform")
     )
     return machine.globals[key]
+
+
+def _variable_after(machine: Machine, frame: Frame, name: str) -> Any:
+    """Run the statement that sets a variable, from fresh on each path, and give what it is then."""
+    from eaglelint.source.statements import run_block
+
+    frame.env = Env({})
+    run_block(machine, frame.slice.body, frame)
+    return frame.env.variables.get(name, Unknown(f"{name} is computed at import time"))
 
 
 # --- classes -------------------------------------------------------------------------------------------------------
@@ -371,9 +378,6 @@ def _bind(machine: Machine, method: Function, cls: ClassValue, receiver: Instanc
 
 
 def _class_variable(machine: Machine, cls: ClassValue, name: str, line: int, end_line: int) -> Any:
-    from eaglelint.source.statements import run_block
-    from eaglelint.source.values import Env, Frame
-
     key = (f"{cls.module.name}:{cls.info.name}", name)
     if key not in machine.globals:
         machine.globals[key] = Unknown(f"{cls.info.name}.{name} is computed when the class is made")
@@ -384,13 +388,12 @@ def _class_variable(machine: Machine, cls: ClassValue, name: str, line: int, end
             piece = cls.module.slice(line, end_line)
         except SyntaxError:
             return machine.globals[key]
-        env = Env({})
-        frame = Frame(piece, cls.module, env, function=cls.info.name)
+        frame = Frame(piece, cls.module, Env({}), function=cls.info.name)
         mark = machine.heap.mark()
-        outcomes = machine.explore(lambda: run_block(machine, piece.body, frame), None)
+        outcomes = machine.explore(lambda: _variable_after(machine, frame, name), None)
         if len(outcomes) == 1 and outcomes[0].raised is None:
-            machine.keep(env.variables.get(name), mark)
-            machine.globals[key] = env.variables.get(name, machine.globals[key])
+            machine.keep(outcomes[0].value, mark)
+            machine.globals[key] = outcomes[0].value
     return machine.globals[key]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from eaglelint.source.assumptions import ASSUMPTIONS, Assumption
 from eaglelint.source.heap import CacheList, Heap, Lazily, Mark, Redo
-from eaglelint.source.same import NotJoinable, join, same
+from eaglelint.source.same import NotJoinable, join, same, same_effects
 from eaglelint.source.slices import Site
 from eaglelint.source.tree import SourceTree
 from eaglelint.source.values import BoundMethod, Branch, Input, Instance, Partial, Tensor, TensorBuffer, Unknown
@@ -24,6 +24,7 @@ __all__ = [
     "Outcome",
     "Raised",
     "TooLong",
+    "changes",
     "same_net",
 ]
 
@@ -94,7 +95,7 @@ class Outcome:
     @property
     def changes(self) -> bool:
         """Whether it changed anything that had been there before."""
-        return any(not isinstance(key, Lazily) for _, key in self.net)
+        return changes(self.net)
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,14 +410,18 @@ def _merge(new: Outcome, known: Outcome) -> bool:
     return True
 
 
+def changes(net: dict[tuple[int, Any], Any]) -> bool:
+    """Whether anything that had been there before was changed."""
+    return any(not isinstance(key, Lazily) for _, key in net)
+
+
 def same_net(left: dict[tuple[int, Any], Any], right: dict[tuple[int, Any], Any]) -> bool:
     """Whether two paths leave the same behind; an object that only one of them came to ask for counts for nothing."""
     for place in left.keys() | right.keys():
-        lazily = isinstance(place[1], Lazily)
-        if place in left and place in right:
-            if not same(left[place], right[place]):
+        if isinstance(place[1], Lazily):
+            if not same_effects(left.get(place), right.get(place)):
                 return False
-        elif not lazily:
+        elif place not in left or place not in right or not same(left[place], right[place]):
             return False
     return True
 

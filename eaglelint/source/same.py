@@ -7,7 +7,7 @@ from typing import Any
 
 from eaglelint.source.values import BoundMethod, Instance, Partial, Tensor, TensorBuffer, Unknown
 
-__all__ = ["NotJoinable", "join", "same"]
+__all__ = ["NotJoinable", "join", "same", "same_effects"]
 
 
 class NotJoinable(Exception):
@@ -47,16 +47,24 @@ def same(left: Any, right: Any, seen: frozenset[tuple[int, int]] = frozenset()) 
             and same(left.args, right.args, seen)
             and same(left.kwargs, right.kwargs, seen)
             and same(left.attrs, right.attrs, seen)
-            and all(
-                same(value, right.lazy[name], seen)
-                for name, value in left.lazy.items()
-                if isinstance(value, Instance) and isinstance(right.lazy.get(name), Instance)
-            )
+            and same_effects(left, right)
         )
     try:
         return bool(left == right)
     except (RecursionError, TypeError, ValueError):
         return False
+
+
+def same_effects(left: Any, right: Any, seen: frozenset[tuple[int, int]] = frozenset()) -> bool:
+    """Whether the same was set on two objects, and on what they hold, since they were made."""
+    pair = (id(left), id(right))
+    if left is right or pair in seen or not (isinstance(left, Instance) and isinstance(right, Instance)):
+        return True
+    seen = seen | {pair}
+    held = left.lazy.keys() & right.lazy.keys()
+    return same(left.attrs, right.attrs, seen) and all(
+        same_effects(left.lazy[name], right.lazy[name], seen) for name in held
+    )
 
 
 def join(left: Any, right: Any) -> Any:

@@ -9,6 +9,7 @@ import libcst as cst
 
 from eaglelint.source.assign import assign, delete
 from eaglelint.source.calls import call_value
+from eaglelint.source.construct import default_values
 from eaglelint.source.expressions import evaluate, iterate, truth
 from eaglelint.source.index import Import
 from eaglelint.source.lookup import MISSING, get_attribute, import_value
@@ -96,8 +97,15 @@ def _run_small(machine: Machine, body: Sequence[cst.BaseSmallStatement], frame: 
                 delete(machine, statement.target, frame)
             case cst.Import() | cst.ImportFrom():
                 _import(machine, statement, frame)
+            case cst.Nonlocal():
+                for item in statement.names:
+                    outer = frame.env.outer.find(item.name.value) if frame.env.outer is not None else None
+                    frame.env.elsewhere[item.name.value] = outer
+            case cst.Global():
+                for item in statement.names:
+                    frame.env.elsewhere[item.name.value] = None
             case _:
-                pass  # pass, global and nonlocal change nothing that is followed here
+                pass
     return None
 
 
@@ -338,7 +346,9 @@ def _catches(types: cst.BaseExpression | None, kind: str, frame: Frame) -> bool:
 
 
 def _run_def(machine: Machine, statement: cst.FunctionDef, frame: Frame) -> Flow:
-    frame.env.variables[statement.name.value] = Closure(statement, frame)
+    frame.env.variables[statement.name.value] = Closure(
+        statement, frame, default_values(machine, statement.params, frame)
+    )
     return None
 
 

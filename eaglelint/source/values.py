@@ -181,10 +181,11 @@ class Function:
 
 @dataclass(eq=False, slots=True)
 class Closure:
-    """A nested function or lambda with the variables around it."""
+    """A nested function or lambda with the variables around it, and the defaults as they were when it was made."""
 
     node: cst.FunctionDef | cst.Lambda
     frame: Any  # the Frame that it was made in; typed there
+    defaults: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +246,7 @@ class Env:
 
     variables: dict[str, Any]
     outer: Env | None = None
+    elsewhere: dict[str, Env | None] = field(default_factory=dict)  # nonlocal names, and global ones (None)
 
     def find(self, name: str) -> Env | None:
         env: Env | None = self

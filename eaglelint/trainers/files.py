@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import libcst as cst
+
 from eaglelint.source.index import ClassInfo, FunctionInfo
 from eaglelint.source.tree import SourceModule, SourceTree
 
-__all__ = ["Entry", "capturing", "entries", "find_files", "source_tree"]
+__all__ = ["Entry", "capturing", "entries", "find_files", "parameters", "rests_on_defaults", "source_tree"]
 
 # Engines are the serving side; tests capture what they please; the other names hold nothing of the project's own.
 _SKIPPED = frozenset(
@@ -27,6 +29,7 @@ _FUNCTION_MARKS = ("hidden", "states", "layer", "forward", "save", "load", "cat(
 _LAYER_MARKS = ("layers", "output_hidden_states", "register_forward", ".h:", ".h)", ".h[", "blocks")
 _SOURCE_MARKS = (*_LAYER_MARKS, "capture", "aux_")
 _MODEL_CALL = "model("
+_ID_WORDS = ("aux", "capture", "id", "index", "layer")
 _WORD = re.compile(r"\w+")
 
 
@@ -43,6 +46,11 @@ class Entry:
         if self.function is None:
             return self.module.display
         return f"{self.owner.name}.{self.function.name}" if self.owner else self.function.name
+
+    @property
+    def place(self) -> str:
+        line = self.function.line if self.function else 1
+        return f"{self.name} ({self.module.display}:{line})"
 
     @property
     def key(self) -> tuple[str, int]:
@@ -136,6 +144,31 @@ def _called_as(entry: Entry) -> tuple[str, ...]:
     if entry.owner is not None and (entry.function.name.startswith("__") or entry.function.name == "forward"):
         return (entry.owner.name, _MODEL_CALL)
     return (entry.function.name,) if entry.function.name != "forward" else ("forward", _MODEL_CALL)
+
+
+def parameters(entry: Entry) -> list[cst.Param]:
+    """The parameters of an entry's function, the keyword-only ones last."""
+    if entry.function is None:
+        return []
+    try:
+        piece = entry.module.slice(entry.function.line, entry.function.end_line)
+    except SyntaxError:
+        return []
+    node = next(statement for statement in piece.body if isinstance(statement, cst.FunctionDef))
+    return [*node.params.posonly_params, *node.params.params, *node.params.kwonly_params]
+
+
+def rests_on_defaults(entry: Entry) -> bool:
+    """Whether a run of the entry alone takes ids, or numbers, from its parameters' defaults."""
+    for parameter in parameters(entry):
+        default, name = parameter.default, parameter.name.value
+        if default is None:
+            continue
+        if not isinstance(default, cst.Name):  # no None, True or False
+            return True
+        if any(word in name for word in _ID_WORDS) and name not in ("input_ids", "position_ids"):
+            return True
+    return False
 
 
 def _worth(module: SourceModule, info: FunctionInfo) -> bool:

@@ -10,7 +10,7 @@ from eaglelint.source.machine import Budget
 from eaglelint.source.slices import Site
 from eaglelint.source.tree import SourceTree
 from eaglelint.source.values import Unknown
-from eaglelint.trainers.files import Entry
+from eaglelint.trainers.files import Entry, parameters
 from eaglelint.trainers.runs import Run, Save, run_entry
 from eaglelint.trainers.shapes import Keyed, Many, Shape, State, states_in, thaw
 
@@ -37,7 +37,7 @@ def run_loader(
 
     Without a name that tells an example from a list of them, both are tried.
     """
-    names = _parameters(entry)
+    names = [parameter.name.value for parameter in parameters(entry)]
     one = [name for name in names if name in _ONE]
     several = [name for name in names if name in _SEVERAL]
     best: Run | None = None
@@ -96,17 +96,6 @@ def _one_example(shape: Shape) -> Shape:
     if isinstance(shape, Many) and len(shape.items) == 1 and isinstance(shape.items[0], Keyed):
         return shape.items[0]
     return shape
-
-
-def _parameters(entry: Entry) -> list[str]:
-    if entry.function is None:
-        return []
-    try:
-        piece = entry.module.slice(entry.function.line, entry.function.end_line)
-    except SyntaxError:
-        return []
-    node = next(statement for statement in piece.body if isinstance(statement, cst.FunctionDef))
-    return [parameter.name.value for parameter in (*node.params.posonly_params, *node.params.params)]
 
 
 # --- several files -------------------------------------------------------------------------------------------------

@@ -98,6 +98,7 @@ class Recorder(Machine):
                 "hook.register": _register_hook,
                 "outside.construct": lambda machine, args, kwargs, site: construct(machine, args[0], (), {}),
                 "torch.cat": _cat,
+                "torch.nn.ModuleList": _module_list,
                 "types.MethodType": lambda machine, args, kwargs, site: _bound(args),
                 "add_argument()": _add_argument,
                 "parse_args()": _parse_args,
@@ -258,6 +259,14 @@ def _cat(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site | Non
         if padded or (alike and not beside and axis != 1):
             return tensors[0]
     return call_external(machine, "torch.cat", args, kwargs, site, None)
+
+
+def _module_list(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site | None) -> Any:
+    """N modules that nothing is known of are the decoder layers of a model without source."""
+    items = args[0] if args else None
+    if isinstance(items, list) and len(items) == machine.num_layers and all(isinstance(i, Unknown) for i in items):
+        return opaque_layers(machine)
+    return call_external(machine, "torch.nn.ModuleList", args, kwargs, site, None)
 
 
 def _bound(args: _Args) -> Any:

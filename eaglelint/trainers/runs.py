@@ -75,6 +75,7 @@ class Run:
     patched: dict[str, list[tuple[Any, Site | None]]] = field(default_factory=dict)
     assumptions: set[str] = field(default_factory=set)
     read: bool = False
+    doubts: list[str] = field(default_factory=list)
     ids: dict[str, tuple[Any, str, int]] = field(default_factory=dict)
 
 
@@ -135,8 +136,9 @@ def run_entry(
         run.stopped, run.stopped_site = error.what, error.site
     except RecursionError:
         run.stopped = "nested too deeply"
-    run.captured = any(c.state.slot.known for path in run.paths for c in path.captures) or bool(
-        run.stopped and machine.passes
+    run.captured = any(c.state.slot.known for path in run.paths for c in path.captures) or (
+        bool(machine.passes)
+        and (_stopped_at_a_list(run) or any(len(list(states_in(s.shape))) > 1 for p in run.paths for s in p.saves))
     )
     run.followed = machine.followed
     run.asked = machine.missed
@@ -144,6 +146,14 @@ def run_entry(
     run.patched = trail.patched
     run.ids = _id_constants(machine, tree)
     return run
+
+
+def _stopped_at_a_list(run: Run) -> bool:
+    """Whether a run ended in a function that fills a list: what it would have held is not known."""
+    if run.stopped is None:
+        return False
+    code = run.stopped_site.slice.module.code if run.stopped_site is not None else ".append("
+    return any(mark in code for mark in (".append(", "+= (", "+= ["))
 
 
 def _refined_save(save: Save, trail: _Trail) -> Save:

@@ -6,6 +6,7 @@ that loads it; the concatenation that comes out is what ``fc`` was trained on.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from eaglelint.source.tree import SourceTree
 from eaglelint.source.values import Closure, Function, Unknown
 from eaglelint.trainers.choice import Choice, choose, choose_saved
 from eaglelint.trainers.evidence import evidence
-from eaglelint.trainers.files import Entry, capturing, entries, find_files, source_tree
+from eaglelint.trainers.files import Entry, capturing, entries, find_files, rests_on_defaults, source_tree
 from eaglelint.trainers.loads import loads_something, run_loader
 from eaglelint.trainers.outside import HOOKS
 from eaglelint.trainers.runs import Path as RunPath
@@ -83,15 +84,38 @@ def _runs(tree: SourceTree, starts: list[Entry], num_layers: int, budget: Budget
     """All entries run; those that read what another one sets on the model run again with it."""
     runs = [run_entry(tree, entry, num_layers, budget=budget) for entry in starts]
     patches = _patches(runs)
-    conflicts = [value.why for value in patches.values() if isinstance(value, Unknown)]
+    doubts = _defaults(runs)
     callers = patches.keys() & {"forward", "output_hidden_states"}
     for index, run in enumerate(runs):
-        if (run.asked | callers) & (patches.keys() - run.patched.keys()):
+        own = _attributes(run.entry, patches)
+        if (run.asked | callers | own) & (patches.keys() - run.patched.keys()):
             again = run_entry(tree, run.entry, num_layers, patches=patches, budget=budget)
+            asked = run.asked | own
+            conflicts = [p.why for name, p in patches.items() if isinstance(p, Unknown) and name in asked]
             if again.stopped is not None and conflicts:
                 again.stopped += f": {'; '.join(conflicts)}"
+            again.doubts = [doubt for name, doubt in doubts.items() if name in run.asked | callers | own]
             runs[index] = again
     return _outermost(runs)
+
+
+def _attributes(entry: Entry, names: Iterable[str]) -> set[str]:
+    """Those of the names that an entry's class reads or sets as attributes."""
+    if entry.owner is None:
+        return set()
+    text = entry.module.text(entry.owner.line, entry.owner.end_line)
+    return {name for name in names if f".{name}" in text}
+
+
+def _defaults(runs: list[Run]) -> dict[str, str]:
+    """The attributes that are set by functions which took their values from their parameters' defaults."""
+    return {
+        name: f"if {run.entry.place} is called with its defaults"
+        for run in runs
+        if rests_on_defaults(run.entry)
+        for name, values in run.patched.items()
+        if any(_is_plain(value) and not isinstance(value, Function | Closure) for value, _ in values)
+    }
 
 
 def _patches(runs: list[Run]) -> dict[str, Any]:
@@ -103,7 +127,7 @@ def _patches(runs: list[Run]) -> dict[str, Any]:
     patches: dict[str, Any] = {}
     for name, values in found.items():
         usable = [(value, site) for value, site in values if _is_plain(value)]
-        if not usable:
+        if not usable or name.startswith("__"):
             continue
         first, where = usable[0]
         other = next((site for value, site in usable if not _alike(value, first)), None)
@@ -266,10 +290,13 @@ def _assembled(runs: list[Run], examples: list[_Example], num_layers: int, unfol
             conditions.append(Condition(f"if the capture at {run.stopped_site} is not used"))
             reasons.append(f"{run.stopped} ({run.stopped_site})")
     reasons += [_unknown_reason(state.reason) for state in choice.inputs if not state.slot.known]
+    sources = [dump_run] if first.run is dump_run else [dump_run, first.run]
+    for text in dict.fromkeys(doubt for run in sources for doubt in _doubts(run, runs)):
+        conditions.append(Condition(text))
+        reasons.append(f"other arguments may be given: this holds {text}")
     status = "conditional" if conditions else "exact"
     if not choice.inputs or any(not slot.known for slot in choice.slots):
         status = "unknown"
-    sources = [first.dump.run if first.dump else first.run, first.run]
     wiring = _blank(first, num_layers)
     return replace(
         wiring,
@@ -288,6 +315,15 @@ def _assembled(runs: list[Run], examples: list[_Example], num_layers: int, unfol
             first.site,
         ),
     )
+
+
+def _doubts(run: Run, runs: list[Run]) -> list[str]:
+    """Where a function was run with its defaults, while a caller that gives others could not be followed."""
+    found = list(run.doubts)
+    called = any(run.entry.key in other.followed and other.entry != run.entry for other in runs)
+    if called and rests_on_defaults(run.entry):
+        found.append(f"if {run.entry.place} is called with its defaults")
+    return found
 
 
 def _same_but_label(left: Choice, right: Choice) -> bool:
@@ -341,11 +377,18 @@ def _nothing_told(runs: list[Run], num_layers: int) -> Wiring | None:
     for run in runs:
         if not run.captured:
             continue
-        where = str(run.stopped_site) if run.stopped_site is not None else None
-        if run.stopped is not None:
-            reason = f"{run.stopped}" + (f" ({where})" if where else "")
-        else:
-            captured = next(c for path in run.paths for c in path.captures if c.state.slot.known)
-            reason = f"{captured.state.slot} is captured at {captured.site}, but where it goes could not be followed"
+        where = f" ({run.stopped_site})" if run.stopped_site is not None else ""
+        reason = _lost(run) if run.stopped is None else f"{run.stopped}{where}"
         return Wiring("training", run.entry.module.display, (), "unknown", num_layers=num_layers, reason=reason)
     return None
+
+
+def _lost(run: Run) -> str:
+    """Where the knowledge of a captured state ends."""
+    for path in run.paths:
+        for capture in path.captures:
+            if capture.state.slot.known:
+                return f"{capture.state.slot} is captured at {capture.site}, but where it goes could not be followed"
+    save = next(save for path in run.paths for save in path.saves)
+    reasons = [state.reason for state in states_in(save.shape) if state.reason]
+    return f"what is saved at {save.site} could not be told: {reasons[0] if reasons else 'the states are unknown'}"

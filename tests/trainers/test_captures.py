@@ -270,3 +270,60 @@ def test_evidence_names_the_lines(derive):
         ("patch.py:10", 'torch.save(aux, "x.pt")', None),
     ]
     assert (result.wiring.party, result.wiring.name, result.wiring.num_layers) == ("training", "patch.py", 61)
+
+
+NOT_EXACT = {
+    "a caller that gives other ids": "def main(cfg):\n    forward(load(), 0, 0, cfg.ids)\n",
+    "a constant that a flag replaces": "import os\nLAYERS = (1, 2, 4)\nif os.path.exists('x'):\n    LAYERS = (3, 31, 59)\n",
+    "a constant that main replaces": "LAYERS = (3, 31, 59)\ndef main():\n    global LAYERS\n    LAYERS = parse()\n",
+    "a setter's default": (
+        "def set_layers(model, ids=None):\n    model.chosen = [2, 30, 58] if ids is None else ids\n"
+        "def main(cfg):\n    load().set_layers(cfg.ids)\n"
+    ),
+}
+READ = {
+    "a caller that gives other ids": "def forward(self, ids, positions, X=(3, 31, 59)):",
+    "a setter's default": "def forward(self, ids, positions):\n    X = self.chosen",
+}
+
+
+@pytest.mark.parametrize("name", NOT_EXACT)
+def test_values_that_may_be_others_are_not_exact(derive, name):
+    """A default, or a constant, that some code may replace is no proof."""
+    read = READ.get(name, "def forward(self, ids, positions):\n    X = LAYERS")
+    wiring = derive(patch="import torch\n" + NOT_EXACT[name] + read + LOOP).wiring
+    assert wiring.status in ("conditional", "unknown")
+    assert wiring.reason
+
+
+CONSTANTS = {
+    "in steps": "LAYERS = [3]\nLAYERS += [31]\nLAYERS.append(59)\n",
+    "twice": "LAYERS = (1, 2, 4)\nLAYERS = (3, 31, 59)\n",
+    "in a loop": "LAYERS = []\nfor i in (2, 30, 58):\n    LAYERS.append(i + 1)\n",
+    "under a condition that is known": "BIG = True\nif BIG:\n    LAYERS = (3, 31, 59)\nelse:\n    LAYERS = (1, 2, 4)\n",
+}
+
+
+@pytest.mark.parametrize("name", CONSTANTS)
+def test_a_constant_is_what_its_module_makes_of_it(derive, name):
+    """All statements that set a module's variable count, not the last of them."""
+    code = "import torch\n" + CONSTANTS[name] + "def forward(self, ids, positions):\n    X = LAYERS" + LOOP
+    assert wired(derive(patch=code)) == "h[3] ⊕ h[31] ⊕ h[59], exact"
+
+
+def test_an_attribute_from_outside_replaces_what_init_left(derive):
+    """``self.chosen = []`` in __init__, and the script sets it."""
+    code = """
+    import torch
+    from torch import nn
+    class Model(nn.Module):
+        def __init__(self, config):
+            super().__init__()
+            self.chosen = []
+            self.layers = nn.ModuleList([make(config) for _ in range(config.num_hidden_layers)])
+        def forward(self, ids, positions):
+            X = self.chosen
+    """ + LOOP.replace("\n", "\n        ")
+    setup = "def setup(model):\n    model.chosen = [3, 31, 59]  # the layers\n"
+    assert derive(model=code).wiring is None
+    assert wired(derive(model=code, setup=setup)) == "h[3] ⊕ h[31] ⊕ h[59], exact"
