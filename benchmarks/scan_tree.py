@@ -1,4 +1,4 @@
-"""How long ``eaglelint scan`` takes over a whole serving engine, beside ``ruff check`` over the same files in the same run.
+"""How long ``eaglelint scan`` takes over a whole serving engine, beside ``ruff check`` over the same files.
 
 python benchmarks/scan_tree.py            SGLang 0.5.23, fetched by hash into the cache of the real tests
 python benchmarks/scan_tree.py DIRECTORY  any tree

@@ -16,7 +16,8 @@ from eaglelint.source.machine import Budget, BudgetExceeded, Event, Machine, Out
 from eaglelint.source.slices import Site
 from eaglelint.source.stubs import load_stubs
 from eaglelint.source.tree import Binding
-from eaglelint.source.values import Cat, Instance, Tensor, TensorBuffer
+from eaglelint.source.operators import whole
+from eaglelint.source.values import Cat, Instance, Opaque, Tensor, TensorBuffer
 from eaglelint.wiring import Condition, Evidence, Fault, LayerIds, Slot, Wiring
 
 __all__ = ["ServingRequest", "deep_recursion", "derive_serving", "reads_ids_at"]
@@ -74,7 +75,7 @@ def derive_serving(
         captured = engine.forward(machine, source, model)
         joined = engine.concatenate(machine, source, captured)
         stream = Stream(machine, request.num_layers)
-        found = [stream.slot(tensor) for tensor in parts_of(joined, captured)]
+        found = [stream.slot(machine.current(tensor)) for tensor in parts_of(joined, captured)]
         trails.append((list(machine.events), list(machine.faults)))
         return _Run(tuple(slot for slot, _ in found), tuple(reason for _, reason in found if reason), True, len(found))
 
@@ -147,12 +148,20 @@ def parts_of(joined: Any, captured: Any) -> list[Tensor]:
         return list(term.parts) if isinstance(term, Cat) else [joined]
     if isinstance(joined, TensorBuffer):
         places = sorted(place for place in joined.writes if isinstance(place, int))
-        return [joined.writes[place] for place in places if isinstance(joined.writes[place], Tensor)]
+        places += [place for place in joined.writes if not isinstance(place, int)]
+        return [_state(joined.writes[place], sure=isinstance(place, int)) for place in places]
     if isinstance(joined, Instance) and joined.payload is not None:
         joined = joined.payload
     if isinstance(joined, list | tuple):
-        return [item for item in joined if isinstance(item, Tensor)]
+        return [_state(item) for item in joined]
     return parts_of(captured, None) if captured is not None and captured is not joined else []
+
+
+def _state(value: Any, *, sure: bool = True) -> Tensor:
+    value = whole(value)
+    if isinstance(value, Tensor) and sure:
+        return value
+    return Tensor.of(Opaque("a state that is not known" if sure else "the place of a state in its buffer is not known"))
 
 
 def _blank(engine: Engine, source: EngineSource, request: ServingRequest) -> Wiring:

@@ -186,13 +186,13 @@ def view_of(buffer: TensorBuffer, key: Any) -> TensorView:
 
 def sited(value: Any, site: Site) -> Any:
     """A tensor with the place where it was stored first; everything else as it is."""
-    return Tensor(value.terms, site) if isinstance(value, Tensor) and value.site is None else value
+    return value.at(site) if isinstance(value, Tensor) and value.site is None else value
 
 
 def write_view(machine: Machine, view: TensorView, value: Any, site: Site) -> None:
     place: Any = view.place if view.place is not None else ("?", len(view.buffer.writes))
     if isinstance(value, Tensor):
-        value = Tensor(value.terms, site)
+        value = Tensor(value.terms, site)  # a copy
     machine.heap.set(view.buffer.writes, place, value)
     machine.record("capture", "", value, site)
 

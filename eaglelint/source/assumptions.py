@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 __all__ = ["ASSUMPTIONS", "Assumption", "assumed"]
@@ -83,7 +82,6 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
 )
 
 
-@lru_cache(maxsize=8192)
 def assumed(name: str, assumptions: tuple[Assumption, ...]) -> Assumption | None:
     """The assumption that gives the attribute or function of that name its value, if one does."""
     for assumption in assumptions:

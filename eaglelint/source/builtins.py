@@ -71,7 +71,6 @@ _KEEPING = frozenset(
 )
 _KEEPING_FUNCTIONS = frozenset(
     [
-        "torch.clone",
         "torch.squeeze",
         "torch.unsqueeze",
         "torch.reshape",
@@ -124,6 +123,8 @@ def call_external(
     if name in ("os.getenv", "os.environ.get"):
         machine.used_assumptions.add("no environment variable set")
         return args[1] if len(args) > 1 else kwargs.get("default")
+    if name == "torch.clone" and args and isinstance(whole(args[0]), Tensor):
+        return Tensor(whole(args[0]).terms, whole(args[0]).site)
     if name in _KEEPING_FUNCTIONS:
         return whole(args[0]) if args else Unknown(name)
     if short == "partial" and name.startswith("functools"):
@@ -183,7 +184,9 @@ def _cat(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site | Non
             else Unknown("a concatenation")
         )
     parts = tuple(
-        whole(item) if isinstance(whole(item), Tensor) else Tensor.of(Opaque("a part that is not known", site))
+        machine.current(whole(item))
+        if isinstance(whole(item), Tensor)
+        else Tensor.of(Opaque("a part that is not known", site))
         for item in source
     )
     if not parts:
@@ -259,7 +262,7 @@ def _list_method(
     if name in ("append", "insert") and args:
         value = whole(args[-1])
         if isinstance(value, Tensor) and site is not None:
-            value = Tensor(value.terms, site)
+            value = value.at(site)
             machine.record("capture", "", value, site)
         machine.heap.touch(receiver)
         if name == "append":
@@ -353,8 +356,12 @@ def _set_method(machine: Machine, receiver: set[Any], name: str, args: _Args, si
 def _tensor_method(
     machine: Machine, receiver: Tensor, name: str, args: _Args, kwargs: dict[str, Any], site: Site | None
 ) -> Any:
-    if name in ("add", "add_", "__add__") and args and site is not None and "alpha" not in kwargs:
-        return binary(machine, "Add", receiver, args[0], site)
+    if name in ("add", "add_", "__add__", "__iadd__") and len(args) == 1 and site is not None and not kwargs:
+        total = binary(machine, "Add", receiver, args[0], site)
+        in_place = name in ("add_", "__iadd__") and isinstance(total, Tensor)
+        return machine.overwrite(receiver, total) if in_place else total
+    if name == "clone":
+        return Tensor(receiver.terms, receiver.site)
     if name in ("new_empty", "new_zeros", "new_ones"):
         buffer = TensorBuffer(site=site)
         machine.heap.born(buffer.writes)
@@ -367,8 +374,11 @@ def _tensor_method(
         return receiver
     if name in ("size", "dim", "numel", "item", "tolist", "element_size", "stride", "data_ptr"):
         return Unknown(f"{name} of a tensor")
-    if name == "copy_":
-        return whole(args[0]) if args else receiver
+    if name == "copy_" and args and isinstance(whole(args[0]), Tensor):
+        return machine.overwrite(receiver, whole(args[0]))
+    if name.endswith("_") and not name.endswith("__") and name != "requires_grad_":
+        why = f"the tensor method {name} changes it in a way that is not followed"
+        return machine.overwrite(receiver, Tensor.of(Opaque(why, site)))
     from eaglelint.source.calls import carries_stream
 
     if carries_stream(machine, receiver) and machine.layer >= 0:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import libcst as cst
 
-from eaglelint.source.assumptions import assumed
 from eaglelint.source.builtins import call_builtin_method, call_external
 from eaglelint.source.construct import bind_arguments, function_node, run_initialiser, sets_attribute
 from eaglelint.source.lookup import MISSING, find_method, list_payload
@@ -27,6 +25,7 @@ from eaglelint.source.values import (
     Function,
     Input,
     Instance,
+    LayerOutput,
     Opaque,
     Partial,
     SuperValue,
@@ -122,13 +121,13 @@ def _simple_call(
 ) -> Any:
     """Calls whose meaning does not depend on their code: assumed facts, collectives on one device, norms, branches."""
     if isinstance(callee, Function | BoundMethod | External | Unknown):
-        assumption = assumed(name, machine.assumptions)
+        assumption = machine.assumed(name)
         if assumption is not None:
             machine.used_assumptions.add(assumption.text)
             return assumption.value
     if _is_named(callee, _EMBEDDING, name):
         return machine.branch(_callee_name(callee, site))
-    tensors = list(tensors_in((args, kwargs)))
+    tensors = tensors_in((args, kwargs))
     if not tensors:
         return Unknown("the norm of something unknown") if _is_named(callee, _NORM, name) and args else MISSING
     if (
@@ -161,7 +160,7 @@ def _must_follow(machine: Machine, callee: Any, args: tuple[Any, ...], kwargs: d
     return any(_collects(value) for value in (*args, *kwargs.values())) or (
         isinstance(callee, BoundMethod)
         and isinstance(callee.receiver, Instance)
-        and bool(list(tensors_in(callee.receiver.attrs)))
+        and bool(tensors_in(callee.receiver.attrs))
     )
 
 
@@ -180,17 +179,26 @@ def carries_stream(machine: Machine, tensor: Tensor) -> bool:
     )
 
 
-def tensors_in(value: Any, depth: int = 0) -> Iterator[Tensor]:
+def tensors_in(value: Any) -> list[Tensor]:
     """All tensors in a value, through lists, tuples and dicts."""
-    value = whole(value)
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, list | tuple) and depth < 4:
-        for item in value:
-            yield from tensors_in(item, depth + 1)
-    elif isinstance(value, dict) and depth < 4:
+    found: list[Tensor] = []
+    _collect(value, found, 0)
+    return found
+
+
+def _collect(value: Any, found: list[Tensor], depth: int) -> None:
+    kind = type(value)
+    if kind is Tensor:
+        found.append(value)
+    elif kind is LayerOutput:
+        found.append(value.whole)
+    elif kind is list or kind is tuple:
+        if depth < 5:
+            for item in value:
+                _collect(item, found, depth + 1)
+    elif isinstance(value, dict) and depth < 5:
         for item in value.values():
-            yield from tensors_in(item, depth + 1)
+            _collect(item, found, depth + 1)
 
 
 def not_followed(machine: Machine, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None) -> Any:

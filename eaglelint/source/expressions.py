@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ast import literal_eval
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -78,7 +79,7 @@ def _name(machine: Machine, node: cst.Name, frame: Frame) -> Any:
         return _CONSTANTS[node.value]
     env = frame.env.find(node.value)
     if env is not None:
-        return env.variables[node.value]
+        return machine.current(env.variables[node.value])
     return global_value(machine, frame.module, node.value, stub=frame.stub)
 
 
@@ -94,7 +95,7 @@ def _attribute(machine: Machine, node: cst.Attribute, frame: Frame) -> Any:
         if isinstance(receiver, Instance) and not receiver.closed:
             return Unknown(f"{frame.slice.code(node)}")  # the code reads it, so something outside sets it
         raise Raised("AttributeError", f"{frame.slice.code(node.value)} has no {name}", Site(frame.slice, node))
-    return found
+    return machine.current(found)
 
 
 def _call(machine: Machine, node: cst.Call, frame: Frame) -> Any:
@@ -344,7 +345,7 @@ def _if_exp(machine: Machine, node: cst.IfExp, frame: Frame) -> Any:
 def _lambda(machine: Machine, node: cst.Lambda, frame: Frame) -> Any:
     from eaglelint.source.construct import default_values
 
-    return Closure(node, frame, default_values(machine, node.params, frame))
+    return Closure(node, replace(frame), default_values(machine, node.params, frame))
 
 
 def _named(machine: Machine, node: cst.NamedExpr, frame: Frame) -> Any:
@@ -391,7 +392,7 @@ def _one_index(machine: Machine, index: cst.BaseSlice, frame: Frame) -> Any:
 def _subscript(machine: Machine, node: cst.Subscript, frame: Frame) -> Any:
     receiver = evaluate(machine, node.value, frame)
     key = evaluate_index(machine, node, frame)
-    return get_item(machine, receiver, key, Site(frame.slice, node))
+    return machine.current(get_item(machine, receiver, key, Site(frame.slice, node)))
 
 
 def get_item(machine: Machine, receiver: Any, key: Any, site: Site) -> Any:

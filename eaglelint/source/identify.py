@@ -20,6 +20,7 @@ class Stream:
 
     def __init__(self, machine: Machine, num_layers: int) -> None:
         self.num_layers = num_layers
+        self._out_of_order = _out_of_order([index for count, index in machine.order if count == num_layers], num_layers)
         self._whole: dict[frozenset[Term], int] = {}
         self._parts: dict[frozenset[Term], int] = {}
         self._branches: dict[frozenset[Term], int] = {}
@@ -69,6 +70,8 @@ class Stream:
 
     def slot(self, tensor: Tensor) -> tuple[Slot, str | None]:
         """The slot that a captured tensor fills, or the unknown slot with the reason."""
+        if self._out_of_order:
+            return UNKNOWN, self._out_of_order
         if tensor.terms in self._whole:
             return Slot("stream", self._whole[tensor.terms]), None
         if tensor.terms in self._branches:
@@ -94,6 +97,16 @@ class Stream:
         if layers == {last}:
             return Slot("partial", last + 1), None
         return UNKNOWN, f"a state inside layer {last}, between two of its branches"
+
+
+def _out_of_order(ran: list[int], num_layers: int) -> str | None:
+    """Why the states between the layers cannot be counted; None where each layer ran once, in order."""
+    if not ran or ran == list(range(num_layers)):
+        return None
+    for position, index in enumerate(ran):
+        if index != position:
+            return f"the layers do not run in order, once each: layer {index} runs where layer {position} would"
+    return f"only {len(ran)} of {num_layers} layers were seen to run"
 
 
 def _layer_of(term: Term) -> int:

@@ -7,6 +7,7 @@ that captures leaves something behind, and so it is run as it stands.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from eaglelint.source.heap import Lazily
@@ -62,7 +63,12 @@ def call_layer(
     machine.layer_site = site
     cells = _cells(args, kwargs)
     handed = (whole(value) for value in (*args, *kwargs.values()))
-    entry = (*(value for value in handed if isinstance(value, Tensor)), *(box[key] for box, key in cells))
+    entry = (
+        *(machine.current(value) for value in handed if isinstance(value, Tensor)),
+        *(machine.current(box[key]) for box, key in cells),
+    )
+    machine.heap.touch(machine.order)
+    machine.order.append((len(layer.siblings or ()), layer.layer))
     if layer.cls is None:
         result = _layer_without_source(machine, layer.layer, args, kwargs, site)
     else:
@@ -138,17 +144,21 @@ def _summarised(
         return None
     assert layer.cls is not None
     actual: list[Tensor] = []
+    holders: list[Tensor] = []
 
     def placeholder(value: Any) -> Any:
-        value = whole(value)
+        value = machine.current(whole(value))
         if isinstance(value, Tensor):
             actual.append(value)
-            return machine.placeholder(len(actual) - 1)
+            holders.append(machine.placeholder(len(holders)))
+            return holders[-1]
         return value
 
     shaped_args = tuple(placeholder(value) for value in args)
     shaped_kwargs = {name: placeholder(value) for name, value in kwargs.items()}
     cell_placeholders = [placeholder(box[key]) for box, key in cells]
+    if len({id(tensor.storage) for tensor in actual}) < len(actual):
+        return None  # what is done to one in place is done to another
     shape = (
         layer.cls.module.name,
         layer.cls.info.name,
@@ -160,15 +170,40 @@ def _summarised(
     )
     cache = machine.memo.setdefault("layer summaries", {})
     if shape not in cache:
-        cache[shape] = _summarise(machine, layer, shaped_args, shaped_kwargs, cells, cell_placeholders, site)
-    summary = cache[shape]
+        cache[shape] = _summarise(machine, layer, shaped_args, shaped_kwargs, cells, cell_placeholders, holders, site)
+    summary: _Summary | None = cache[shape]
     if summary is None:
         return None
-    value, changes = summary
-    substitution: dict[Term, Tensor] = {Input(f"argument {index}"): tensor for index, tensor in enumerate(actual)}
-    for box, key, changed in changes:
-        machine.heap.set(box, key, _substitute(changed, substitution, layer.layer or 0))
-    return _substitute(value, substitution, layer.layer or 0)
+    inputs = _Inputs(
+        {Input(f"argument {index}"): tensor for index, tensor in enumerate(actual)},
+        {id(holder.storage): tensor.storage for holder, tensor in zip(summary.holders, actual, strict=True)},
+        layer.layer or 0,
+    )
+    for box, key, changed in summary.changes:
+        machine.heap.set(box, key, _substitute(changed, inputs))
+    written = [(actual[index], _substitute_tensor(new, inputs)) for index, new in summary.written]
+    for tensor, new in written:
+        machine.overwrite(tensor, new)
+    return _substitute(summary.value, inputs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Summary:
+    """What any layer of a class does to its inputs: to the boxes that hold them, in place, and what it returns."""
+
+    value: Any
+    changes: list[tuple[Any, Any, Any]]
+    holders: list[Tensor]
+    written: list[tuple[int, Tensor]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Inputs:
+    """One layer's inputs in place of the placeholders, and its number."""
+
+    terms: dict[Term, Tensor]
+    storages: dict[int, object]
+    layer: int
 
 
 def _summarise(
@@ -178,8 +213,9 @@ def _summarise(
     kwargs: dict[str, Any],
     cells: list[tuple[dict[str, Any], str]],
     placeholders: list[Any],
+    holders: list[Tensor],
     site: Site | None,
-) -> tuple[Any, list[tuple[Any, Any, Any]]] | None:
+) -> _Summary | None:
     twin = _twin(machine, layer)
     index, machine.layer = machine.layer, _ANY_LAYER
     mark = machine.heap.mark()
@@ -190,6 +226,7 @@ def _summarise(
     try:
         outcomes = machine.explore(lambda: _run_layer(machine, twin, args, kwargs, site), site)
         left_something = len(machine.events) > events or len(machine.faults) > faults
+        written = [(i, new) for i, holder in enumerate(holders) if (new := machine.current(holder)) is not holder]
         redo = machine.heap.rollback(inner)
         changes = _changes(machine, machine.heap.net(redo, inner), args, kwargs)
     finally:
@@ -197,7 +234,7 @@ def _summarise(
         machine.heap.rollback(mark)
     if len(outcomes) != 1 or outcomes[0].raised is not None or left_something or changes is None:
         return None
-    return outcomes[0].value, changes
+    return _Summary(outcomes[0].value, changes, holders, written)
 
 
 def _changes(
@@ -254,31 +291,32 @@ def _shape(value: Any) -> Any:
     return (type(value).__name__, id(value))
 
 
-def _substitute(value: Any, inputs: dict[Term, Tensor], layer: int) -> Any:
+def _substitute(value: Any, inputs: _Inputs) -> Any:
     if isinstance(value, Tensor):
-        return _substitute_tensor(value, inputs, layer)
+        return _substitute_tensor(value, inputs)
     if isinstance(value, tuple):
-        return tuple(_substitute(item, inputs, layer) for item in value)
+        return tuple(_substitute(item, inputs) for item in value)
     if isinstance(value, list):
-        return [_substitute(item, inputs, layer) for item in value]
+        return [_substitute(item, inputs) for item in value]
     return value
 
 
-def _substitute_tensor(tensor: Tensor, inputs: dict[Term, Tensor], layer: int) -> Tensor:
+def _substitute_tensor(tensor: Tensor, inputs: _Inputs) -> Tensor:
     terms: set[Term] = set()
     for term in tensor.terms:
         match term:
-            case Input() if term in inputs:
-                new: frozenset[Term] = inputs[term].terms
+            case Input() if term in inputs.terms:
+                new: frozenset[Term] = inputs.terms[term].terms
             case Branch() if term.layer == _ANY_LAYER:
-                new = frozenset((Branch(layer, term.serial, term.what),))
+                new = frozenset((Branch(inputs.layer, term.serial, term.what),))
             case Norm():
-                new = frozenset((Norm(_substitute_tensor(term.of, inputs, layer)),))
+                new = frozenset((Norm(_substitute_tensor(term.of, inputs)),))
             case Cat():
-                new = frozenset((Cat(tuple(_substitute_tensor(part, inputs, layer) for part in term.parts)),))
+                new = frozenset((Cat(tuple(_substitute_tensor(part, inputs) for part in term.parts)),))
             case _:
                 new = frozenset((term,))
         if terms & new:
             return Tensor.of(Opaque("the same term is added twice"))
         terms |= new
-    return Tensor(frozenset(terms))
+    storage = inputs.storages.get(id(tensor.storage))
+    return Tensor(frozenset(terms)) if storage is None else Tensor(frozenset(terms), storage=storage)

@@ -7,9 +7,9 @@ to it are cut out and run (prune.py); so a model of a thousand lines costs no mo
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
-from eaglelint.source.assumptions import assumed
 from eaglelint.source.index import ClassInfo, FunctionInfo, Import
 from eaglelint.source.machine import Machine
 from eaglelint.source.slices import Site
@@ -96,7 +96,7 @@ def _module_variable(machine: Machine, module: SourceModule, name: str, line: in
     outcomes = machine.explore(lambda: _variable_after(machine, frame, name), None)
     # A module variable that depends on an unknown condition is unknown: platform tests, optional imports.
     value = outcomes[0].value
-    if value is None and re.search(rf"^\s+global\b.*\b{re.escape(name)}\b", "".join(module.lines), re.M):
+    if value is None and name in module.rebound:
         value = Unknown(f"{name} is set at run time", present=True)  # None is only its place until then
     if isinstance(value, Instance):
         value.shared = True
@@ -219,7 +219,7 @@ def get_attribute(machine: Machine, receiver: Any, name: str, site: Site | None 
                 submodule = machine.tree.module(f"{receiver.module.name}.{name}")
                 if submodule is not None:
                     return ModuleValue(submodule)
-                known = assumed(name, machine.assumptions)
+                known = machine.assumed(name)
                 return _assume(machine, known) if known else Unknown(f"{receiver.module.name}.{name}")
             return global_value(machine, receiver.module, name)
         case ClassValue():
@@ -247,7 +247,7 @@ def get_attribute(machine: Machine, receiver: Any, name: str, site: Site | None 
             return MISSING
         case bool() | int() | float():
             return External(f"number.{name}") if hasattr(receiver, name) else MISSING
-    known = assumed(name, machine.assumptions)
+    known = machine.assumed(name)
     if known is not None and not callable(known.value):
         return _assume(machine, known)
     if name in _LAYER_LISTS and machine.num_layers:
@@ -316,7 +316,7 @@ def _instance_attribute(machine: Machine, instance: Instance, name: str) -> Any:
         return BuiltinMethod(instance.payload, name)
     if name == "__class__" and instance.cls is not None:
         return instance.cls
-    known = assumed(name, machine.assumptions)
+    known = machine.assumed(name)
     if known is not None:
         return _assume(machine, known)
     if instance.closed:
@@ -329,19 +329,29 @@ def _instance_attribute(machine: Machine, instance: Instance, name: str) -> Any:
     return _outside(machine, instance, name, Unknown(f"{name} of {instance.name or 'something that is not known'}"))
 
 
+_HARMLESS = re.compile(
+    r"(?:builtins\.)?(?:object|list|dict|ABC)|(?:torch\.)?nn\.Module|torch\.nn\.modules\.module\.Module"
+    r"|abc\.ABC|(?:typing(?:_extensions)?\.)?(?:Protocol|Generic)"
+)
+_DYNAMIC = re.compile(r"\bsetattr\(|__getattr__|__dict__")
+
+
 def _fully_known(machine: Machine, cls: ClassValue) -> bool:
-    """Whether every base that could hold an attribute is among the sources."""
-    harmless = re.compile(
-        r"(?:builtins\.)?(?:object|list|dict|ABC)|(?:torch\.)?nn\.Module|torch\.nn\.modules\.module\.Module|abc\.ABC|(?:typing(?:_extensions)?\.)?(?:Protocol|Generic)"
-    )
-    dynamic = re.compile(r"\bsetattr\(|__getattr__|__dict__")
-    for entry in class_mro(machine, cls):
-        if isinstance(entry, str):
-            if not harmless.fullmatch(entry):
-                return False
-        elif dynamic.search(entry.module.text(entry.info.line, entry.info.end_line)):
-            return False
-    return True
+    """Whether every base that could hold an attribute is among the sources, and none sets attributes by name."""
+    key = ("fully known", cls.module.name, cls.info.name)
+    if key not in machine.memo:
+        machine.memo[key] = all(
+            _HARMLESS.fullmatch(entry) is not None
+            if isinstance(entry, str)
+            else not _sets_by_name(entry.module.text(entry.info.line, entry.info.end_line))
+            for entry in class_mro(machine, cls)
+        )
+    return bool(machine.memo[key])
+
+
+@lru_cache(maxsize=4096)
+def _sets_by_name(text: str) -> bool:
+    return _DYNAMIC.search(text) is not None
 
 
 def _class_attribute(machine: Machine, cls: ClassValue, name: str, receiver: Instance | None) -> Any:

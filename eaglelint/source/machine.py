@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from eaglelint.source.assumptions import ASSUMPTIONS, Assumption
+from eaglelint.source.assumptions import ASSUMPTIONS, Assumption, assumed
 from eaglelint.source.heap import CacheList, Heap, Lazily, Mark, Redo
 from eaglelint.source.same import NotJoinable, join, same, same_effects
 from eaglelint.source.slices import Site
@@ -150,6 +150,7 @@ class Machine:
         self.heap = Heap()
         self.assumptions = assumptions
         self.used_assumptions: set[str] = set()
+        self._assumed: dict[str, Assumption | None] = {}
         self.intercepts = intercepts or {}
         self.stubs = stubs or {}
         self.used_stubs: set[str] = set()
@@ -166,7 +167,9 @@ class Machine:
         self.events: list[Event] = CacheList()
         self.faults: list[tuple[str, Site, int]] = CacheList()
         self.passes: dict[int, LayerPass] = self.heap.cache()
+        self.order: list[tuple[int, int]] = CacheList()  # the layers that ran: how many there are, and which it was
         self.final: list[tuple[int, Tensor]] = CacheList()
+        self.overwritten: dict[int, Tensor] = self.heap.cache()  # what tensors that were changed in place hold now
         self.memo: dict[Any, Any] = {}
         # A user's script, not an engine: a loop over something unknown is gone through once, and an unknown condition
         # on a loop's own index ends the run. ``outside`` and ``outside_call`` say what is read from, and what is
@@ -208,6 +211,12 @@ class Machine:
         finally:
             self.soft_limit = outer
 
+    def assumed(self, name: str) -> Assumption | None:
+        """The assumption that gives the attribute or function of that name its value, if one does."""
+        if name not in self._assumed:
+            self._assumed[name] = assumed(name, self.assumptions)
+        return self._assumed[name]
+
     # --- trail ---
 
     def record(self, kind: str, name: str, value: Any, site: Site) -> None:
@@ -217,6 +226,19 @@ class Machine:
     def fault(self, message: str, site: Site) -> None:
         self.heap.touch(self.faults)
         self.faults.append((message, site, self.layer))
+
+    def overwrite(self, tensor: Tensor, new: Tensor) -> Tensor:
+        """Change a tensor in place: all its aliases hold the new value."""
+        changed = Tensor(new.terms, new.site, tensor.storage)
+        self.heap.set(self.overwritten, id(tensor.storage), changed)
+        return changed
+
+    def current(self, value: Any) -> Any:
+        """A tensor as it is now, whatever was done to it in place since; everything else as it is."""
+        if self.overwritten and isinstance(value, Tensor):
+            changed = self.overwritten.get(id(value.storage))
+            return value if changed is None else changed.at(value.site)
+        return value
 
     def branch(self, what: str) -> Tensor:
         """A new term of the stream: what the module of that name computed in the current layer."""

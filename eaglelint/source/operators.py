@@ -109,7 +109,7 @@ def _captured(machine: Machine, items: Any, site: Site) -> Any:
     noted = []
     for item in items:
         fresh = isinstance(item, Tensor) and item.site is None
-        noted.append(Tensor(item.terms, site) if fresh else item)
+        noted.append(item.at(site) if fresh else item)
         if fresh:
             machine.record("capture", "", noted[-1], site)
     return type(items)(noted)

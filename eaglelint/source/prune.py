@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import libcst as cst
 
@@ -34,13 +35,20 @@ class _Wanted:
     effects: dict[cst.CSTNode, Effects]
 
 
+# self.NAME = ..., self.NAME: T = ..., self.NAME += ..., self.a, self.NAME, self.b = ...
+_ASSIGNED = re.compile(
+    r"\b\w+\.(\w+)\b(?=\s*(?::[^=\n]+|(?:,\s*\w+(?:\.\w+)*\s*)*,?\s*\)?\s*)[-+*/|&]?=(?!=))"
+)
+
+
 def assigns_attribute(text: str, name: str) -> bool:
     """A quick test on a method's text: may it set ``self.NAME``?"""
-    if name not in text:
-        return False
-    # self.NAME = ..., self.NAME: T = ..., self.NAME += ..., self.a, self.NAME, self.b = ...
-    pattern = rf"\b\w+\.{re.escape(name)}\b\s*(?::[^=\n]+|(?:,\s*\w+(?:\.\w+)*\s*)*,?\s*\)?\s*)[-+*/|&]?=(?!=)"
-    return re.search(pattern, text) is not None
+    return name in _assigned_attributes(text)
+
+
+@lru_cache(maxsize=4096)
+def _assigned_attributes(text: str) -> frozenset[str]:
+    return frozenset(_ASSIGNED.findall(text))
 
 
 def prune(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import libcst as cst
@@ -15,9 +16,9 @@ from eaglelint.source.index import Import
 from eaglelint.source.lookup import MISSING, get_attribute, import_value
 from eaglelint.source.machine import Machine, Raised, TooLong, same_net
 from eaglelint.source.operators import binary
-from eaglelint.source.same import NotJoinable, join, same
+from eaglelint.source.same import NotJoinable, join
 from eaglelint.source.slices import Site
-from eaglelint.source.values import BoundMethod, Closure, Frame, Instance, Unknown
+from eaglelint.source.values import BoundMethod, Closure, Frame, Instance, Tensor, Unknown
 from eaglelint.source.walk import walk
 
 __all__ = ["Flow", "run_block", "run_function_body"]
@@ -81,6 +82,8 @@ def _run_small(machine: Machine, body: Sequence[cst.BaseSmallStatement], frame: 
                 left = evaluate(machine, statement.target, frame)
                 right = evaluate(machine, statement.value, frame)
                 result = binary(machine, operator, left, right, Site(frame.slice, statement), in_place=True)
+                if isinstance(left, Tensor) and isinstance(result, Tensor):
+                    result = machine.overwrite(left, result)
                 assign(machine, statement.target, result, frame)
             case cst.Return():
                 return ("return", None if statement.value is None else evaluate(machine, statement.value, frame))
@@ -347,7 +350,7 @@ def _catches(types: cst.BaseExpression | None, kind: str, frame: Frame) -> bool:
 
 def _run_def(machine: Machine, statement: cst.FunctionDef, frame: Frame) -> Flow:
     frame.env.variables[statement.name.value] = Closure(
-        statement, frame, default_values(machine, statement.params, frame)
+        statement, replace(frame), default_values(machine, statement.params, frame)
     )
     return None
 

@@ -12,6 +12,8 @@ from eaglelint.source.slices import Slice, parse_slice
 
 __all__ = ["Binding", "SourceModule", "SourceTree"]
 
+_DEFINITION = re.compile(rb"^[ \t]*(?:async )?(class|def)[ \t]+(\w+)", re.M)
+
 
 @dataclass(eq=False, slots=True)
 class SourceModule:
@@ -25,6 +27,7 @@ class SourceModule:
     is_package: bool
     _slices: dict[tuple[int, int], Slice] = field(default_factory=dict)
     _texts: dict[tuple[int, int], str] = field(default_factory=dict)
+    _rebound: frozenset[str] | None = None
 
     def slice(self, line: int, end_line: int) -> Slice:
         """The statements on these lines, parsed by libcst; parsed once."""
@@ -32,6 +35,14 @@ class SourceModule:
         if key not in self._slices:
             self._slices[key] = parse_slice(self.display, self.lines, line, end_line)
         return self._slices[key]
+
+    @property
+    def rebound(self) -> frozenset[str]:
+        """The module's variables that some function sets anew."""
+        if self._rebound is None:
+            statements = re.findall(r"^[ \t]+global\b(.*)$", "".join(self.lines), re.M)
+            self._rebound = frozenset(re.findall(r"\w+", " ".join(statements)))
+        return self._rebound
 
     def text(self, line: int, end_line: int) -> str:
         key = (line, end_line)
@@ -69,6 +80,7 @@ class SourceTree:
         self.unreadable: dict[str, str] = {}
         self._modules: dict[str, SourceModule | None] = {}
         self._bindings: dict[tuple[str, str], Binding | str | None] = {}
+        self._defined: dict[Path, dict[tuple[str, str], list[Path]]] = {}
 
     def display(self, path: Path) -> str:
         try:
@@ -157,27 +169,37 @@ class SourceTree:
 
     def find_class(self, name: str, directories: tuple[Path, ...]) -> Binding | None:
         """The class of that name defined in one of the directories, by a bytes test before any parsing."""
-        return next(self._find(name, rb"class", directories), None)
+        return next(self._find(name, "class", directories), None)
 
     def find_function(self, name: str, directories: tuple[Path, ...]) -> Binding | None:
         """The top-level function of that name defined in one of the directories."""
-        return next(self._find(name, rb"def", directories), None)
+        return next(self._find(name, "def", directories), None)
 
-    def _find(self, name: str, keyword: bytes, directories: tuple[Path, ...]) -> Iterator[Binding]:
-        pattern = re.compile(rb"^[ \t]*(?:async )?" + keyword + rb"[ \t]+" + re.escape(name.encode()) + rb"\b", re.M)
+    def _find(self, name: str, keyword: str, directories: tuple[Path, ...]) -> Iterator[Binding]:
         for directory in directories:
-            for path in self.files(directory):
-                try:
-                    if not pattern.search(path.read_bytes()):
-                        continue
-                except OSError:
-                    continue
+            for path in self._definitions(directory).get((keyword, name), ()):
                 module = self.module_at(path)
                 if module is None:
                     continue
-                item = module.index.classes.get(name) if keyword == b"class" else module.index.functions.get(name)
+                item = module.index.classes.get(name) if keyword == "class" else module.index.functions.get(name)
                 if item is not None:
                     yield Binding(module, item)
+
+    def _definitions(self, directory: Path) -> dict[tuple[str, str], list[Path]]:
+        """Which files below a directory may define a class or function of a name, by a bytes test; made once."""
+        if directory not in self._defined:
+            found: dict[tuple[str, str], list[Path]] = {}
+            for path in self.files(directory):
+                try:
+                    source = path.read_bytes()
+                except OSError:
+                    continue
+                for keyword, name in _DEFINITION.findall(source):
+                    paths = found.setdefault((keyword.decode(), name.decode("ascii", "replace")), [])
+                    if path not in paths[-1:]:
+                        paths.append(path)
+            self._defined[directory] = found
+        return self._defined[directory]
 
     def _has_package(self, name: str) -> bool:
         return any(root.joinpath(*name.split(".")).is_dir() for root in self.roots)

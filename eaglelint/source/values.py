@@ -32,7 +32,9 @@ __all__ = [
     "Function",
     "Input",
     "Instance",
+    "Iterator",
     "LayerOutput",
+    "ModuleItems",
     "ModuleValue",
     "Norm",
     "Opaque",
@@ -96,17 +98,34 @@ Term = Input | Branch | Norm | Cat | Opaque
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A formal sum of terms. ``site`` is where it was stored, for evidence; it does not count in comparisons."""
+    """A formal sum of terms.
+
+    ``site`` is where it was stored, for evidence; ``storage`` tells an alias, which sees what is added in place, from a
+    copy. Neither counts in comparisons.
+    """
 
     terms: frozenset[Term]
     site: Site | None = field(default=None, compare=False)
+    storage: object = field(default_factory=object, compare=False, repr=False)
 
     @classmethod
     def of(cls, term: Term) -> Tensor:
         return cls(frozenset((term,)))
 
+    def at(self, site: Site | None) -> Tensor:
+        """The same tensor, stored here."""
+        return Tensor(self.terms, site, self.storage)
+
     def single(self) -> Term | None:
         return next(iter(self.terms)) if len(self.terms) == 1 else None
+
+
+class Iterator(list[Any]):
+    """What is left of an iteration, which can be gone through once."""
+
+
+class ModuleItems(list[Any]):
+    """A list of modules."""
 
 
 @dataclass(frozen=True, slots=True)
