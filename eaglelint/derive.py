@@ -46,7 +46,8 @@ class _Run:
     slots: tuple[Slot, ...]
     reasons: tuple[str, ...]
     captures: bool
-    count: int | None
+    missing: tuple[tuple[str, Site], ...] = ()  # attributes that were read and that nothing sets
+    uncopied: tuple[int, ...] = ()  # slots that share their memory with what a norm may have added to since
 
 
 def derive_serving(
@@ -70,14 +71,21 @@ def derive_serving(
             draft = config_object(machine, request.draft_data, reads=reads, name="the draft's config")
         ids = list(request.layer_ids) if isinstance(request.layer_ids, tuple) else None
         if not engine.configure(machine, source, model, request.kind, draft, ids):
-            return _Run((), ("the engine captures no auxiliary states for this config",), False, None)
+            return _Run((), ("the engine captures no auxiliary states for this config",), False)
         configured = True
         captured = engine.forward(machine, source, model)
         joined = engine.concatenate(machine, source, captured)
         stream = Stream(machine, request.num_layers)
-        found = [stream.slot(machine.current(tensor)) for tensor in parts_of(joined, captured)]
+        parts = [machine.current(tensor) for tensor in parts_of(joined, captured)]
+        found = [stream.slot(tensor) for tensor in parts]
         trails.append((list(machine.events), list(machine.faults)))
-        return _Run(tuple(slot for slot, _ in found), tuple(reason for _, reason in found if reason), True, len(found))
+        return _Run(
+            tuple(slot for slot, _ in found),
+            tuple(reason for _, reason in found if reason),
+            True,
+            tuple(dict.fromkeys(machine.missing)),
+            tuple(index for index, tensor in enumerate(parts) if machine.may_be_overwritten(tensor)),
+        )
 
     try:
         with deep_recursion():
@@ -215,6 +223,18 @@ def _wiring(
     )
     if conditions:
         status = "conditional"
+    for attribute, site in first.missing:
+        status = "conditional"
+        conditions += (Condition(f"when something sets {attribute}, which no class among its bases does ({site})"),)
+    if first.uncopied:
+        status = "conditional"
+        norms = " and ".join(sorted(machine.in_place))
+        which = ", ".join(f"slot {index}" for index in first.uncopied)
+        conditions += (
+            Condition(
+                f"when {norms} does not add in place: {which} is stored without a copy, and layers go on with it"
+            ),
+        )
     unverified = [
         f"summary of {stub.name} not verified for this source ({place} differs from {stub.release})"
         for stub in machine.stubs.values()

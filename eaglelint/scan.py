@@ -28,7 +28,7 @@ Progress = Callable[[str], None]
 
 _DECLARED = {"layer-output": 1, "boundary": 0}
 _SURVEY_LAYERS = 12
-_SURVEY_BUDGET = Budget(steps=12_000, attribute_steps=4_000)
+_SURVEY_BUDGET = Budget(steps=8_000, attribute_steps=3_000)
 
 
 @dataclass(frozen=True, slots=True)

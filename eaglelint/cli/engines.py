@@ -75,7 +75,9 @@ def show(
     with progress_bar() as progress:
         for binding in bindings:
             progress(f"deriving {getattr(binding.item, 'name', '')}")
-            request = ServingRequest(binding, num_layers, TargetConfig.synthetic(num_layers).data, draft_kind, None, ids)
+            request = ServingRequest(
+                binding, num_layers, TargetConfig.synthetic(num_layers).data, draft_kind, None, ids
+            )
             wirings.append(derive_serving(handle.engine, handle.source, request))
     for problem in handle.source.tree.unreadable.values():
         typer.echo(f"error: {problem}", err=True)

@@ -9,6 +9,7 @@ import libcst as cst
 from eaglelint.source.machine import Machine, Raised
 from eaglelint.source.slices import Site
 from eaglelint.source.values import (
+    BoundMethod,
     Branch,
     ClassValue,
     Dim,
@@ -98,6 +99,17 @@ def set_attribute(machine: Machine, receiver: Any, name: str, value: Any, site: 
     if frame is not None and frame.initialising is receiver and receiver.building:
         machine.heap.set(receiver.building[-1], name, value)
         return
+    if receiver.cls is not None:
+        from eaglelint.source.lookup import find_method, find_setter
+
+        setter = find_setter(machine, receiver.cls, name)
+        if setter is not None:
+            from eaglelint.source.calls import call_value
+
+            call_value(machine, BoundMethod(setter, receiver), (value,), {}, site)
+            return
+        if find_method(machine, receiver.cls, "__setattr__") is not None:
+            value = Unknown(f"{receiver.cls.info.name} has its own way to set {name}")
     machine.heap.set(receiver.attrs, name, value)
     if _is_ids(value):
         machine.record("set", name, value, site)

@@ -22,6 +22,8 @@ from eaglelint.source.values import (
     Frame,
     Function,
     Instance,
+    Iteration,
+    ModuleItems,
     Opaque,
     Partial,
     Tensor,
@@ -101,6 +103,8 @@ def call_external(
             return handler(machine, args, kwargs, site, caller)
         if name[9:].endswith(("Error", "Exception")):
             return Unknown("an exception")
+    if name == "intrinsic.unread":
+        return Tensor.of(Opaque("a stage writes the stream in a way that its summary does not cover", site))
     if name == "intrinsic.given":
         return args[0]
     if name == "intrinsic.normed":
@@ -206,7 +210,7 @@ def _islice(machine: Machine, args: _Args, site: Site | None) -> Any:
     bounds = args[1:]
     if items is None or not all(bound is None or isinstance(bound, int) for bound in bounds):
         return Unknown("a slice of an iteration that is not known")
-    return machine.heap.born(items[slice(*bounds)])
+    return machine.heap.born(Iteration(items[slice(*bounds)]))
 
 
 def _module_list(machine: Machine, args: _Args, site: Site | None) -> Any:
@@ -215,9 +219,9 @@ def _module_list(machine: Machine, args: _Args, site: Site | None) -> Any:
     items = iterate(machine, args[0], site) if args and site else ([] if not args else None)
     if items is None:
         return Unknown("a list of modules that is not known")
-    machine.heap.born(items)
-    adopt_layers(items)
-    return items
+    modules = machine.heap.born(ModuleItems(items))
+    adopt_layers(modules)
+    return modules
 
 
 # --- methods of data and tensors -----------------------------------------------------------------------------------
@@ -269,11 +273,15 @@ def _list_method(
             receiver.append(value)
         elif isinstance(args[0], int):
             receiver.insert(args[0], value)
+        else:
+            receiver[:] = [Unknown("an item was inserted at an unknown place")] * (len(receiver) + 1)
+        _adopt(receiver)
         return None
     if name == "extend" and args and site is not None:
         items = iterate(machine, args[0], site)
         machine.heap.touch(receiver)
         receiver.extend([Unknown("a list was extended by unknown items")] if items is None else items)
+        _adopt(receiver)
         return None
     if name in ("pop", "sort", "reverse", "clear", "remove"):
         machine.heap.touch(receiver)
@@ -289,6 +297,13 @@ def _list_method(
         return getattr(receiver, name)(*args, **kept)
     except (ValueError, TypeError, IndexError) as error:
         raise Raised(type(error).__name__, str(error), site) from error
+
+
+def _adopt(receiver: list[Any]) -> None:
+    from eaglelint.source.layers import adopt_layers
+
+    if isinstance(receiver, ModuleItems):
+        adopt_layers(receiver)
 
 
 def _dict_method(
@@ -400,9 +415,9 @@ def _len(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site | Non
 
             return call_value(machine, method, (), {}, site)
         return Unknown("the length of an object")
-    if isinstance(value, list | tuple | dict | set | frozenset | str | range):
+    if isinstance(value, list | tuple | dict | set | frozenset | str | range) and not isinstance(value, Iteration):
         return len(value)
-    if value is None or isinstance(value, int | float):
+    if value is None or isinstance(value, int | float | Iteration):
         raise Raised("TypeError", f"{value!r} has no length", site)
     return Unknown("a length that is not known")
 
@@ -476,6 +491,8 @@ def _is_instance(machine: Machine, value: Any, kind: Any) -> bool | None:
         if name in _PYTHON_TYPES and value.payload is not None:
             return name in ("list", "Sequence", "Iterable")
         return is_subclass(machine, value.cls, kind)
+    if isinstance(value, Iteration):
+        return name in ("Iterable", "Iterator") or (None if name == "Generator" else False)
     if name in _PYTHON_TYPES:
         return isinstance(value, _PYTHON_TYPES[name]) and not (name == "int" and isinstance(value, bool))
     if isinstance(kind, ClassValue) or name:
@@ -534,8 +551,8 @@ def _enumerate(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site
     if items is None:
         return Unknown("an enumeration of unknown items")
     if not isinstance(start, int):
-        return machine.heap.born([(Unknown("an index that is not known"), item) for item in items])
-    return machine.heap.born(list(enumerate(items, start)))
+        return machine.heap.born(Iteration((Unknown("an index that is not known"), item) for item in items))
+    return machine.heap.born(Iteration(enumerate(items, start)))
 
 
 def _zip(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site | None, caller: Frame | None) -> Any:
@@ -543,7 +560,7 @@ def _zip(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site | Non
     return (
         Unknown("a zip of unknown items")
         if None in parts
-        else machine.heap.born(list(zip(*[p for p in parts if p is not None], strict=False)))
+        else machine.heap.born(Iteration(zip(*[p for p in parts if p is not None], strict=False)))
     )
 
 
@@ -604,10 +621,34 @@ def _type(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site | No
 
 
 def _next(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site | None, caller: Frame | None) -> Any:
-    items = args[0] if args and isinstance(args[0], list | tuple) else None
-    if items:
-        return items[0]
-    return args[1] if items is not None and len(args) > 1 else Unknown("the next of an unknown iteration")
+    if not args or not isinstance(args[0], Iteration):
+        return Unknown("the next of an unknown iteration")
+    if args[0]:
+        machine.heap.touch(args[0])
+        return args[0].pop(0)
+    if len(args) > 1:
+        return args[1]
+    raise Raised("StopIteration", "", site)
+
+
+def _iter(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site | None, caller: Frame | None) -> Any:
+    if len(args) == 1 and isinstance(args[0], Iteration):
+        return args[0]
+    items = iterate(machine, args[0], site) if len(args) == 1 and site else None
+    return Unknown("an iterator") if items is None else machine.heap.born(Iteration(items))
+
+
+def _filter(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site | None, caller: Frame | None) -> Any:
+    from eaglelint.source.calls import call_value
+
+    items = iterate(machine, args[1], site) if len(args) == 2 and site else None
+    if items is None:
+        return Unknown("a choice of unknown items")
+    kept = [item if args[0] is None else call_value(machine, args[0], (item,), {}, site, caller) for item in items]
+    known = [truth(value) for value in kept]
+    if None in known:
+        return Unknown("a choice of items by an unknown condition")
+    return machine.heap.born(Iteration(item for item, keep in zip(items, known, strict=True) if keep))
 
 
 def _map(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site | None, caller: Frame | None) -> Any:
@@ -616,7 +657,7 @@ def _map(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site | Non
     items = iterate(machine, args[1], site) if len(args) == 2 and site else None
     if items is None:
         return Unknown("a map over unknown items")
-    return machine.heap.born([call_value(machine, args[0], (item,), {}, site, caller) for item in items])
+    return machine.heap.born(Iteration(call_value(machine, args[0], (item,), {}, site, caller) for item in items))
 
 
 def _print(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site | None, caller: Frame | None) -> Any:
@@ -625,7 +666,7 @@ def _print(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site | N
 
 def _reversed(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site | None, caller: Frame | None) -> Any:
     items = iterate(machine, args[0], site) if args and site else None
-    return Unknown("a reversed iteration") if items is None else machine.heap.born(items[::-1])
+    return Unknown("a reversed iteration") if items is None else machine.heap.born(Iteration(items[::-1]))
 
 
 def _slice(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site | None, caller: Frame | None) -> Any:
@@ -662,7 +703,8 @@ _BUILTINS: dict[str, Callable[..., Any]] = {
     ),
     "type": _type,
     "next": _next,
-    "iter": lambda machine, args, kwargs, site, caller: args[0] if args else Unknown("an iterator"),
+    "iter": _iter,
+    "filter": _filter,
     "map": _map,
     "print": _print,
     "reversed": _reversed,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import libcst as cst
 
 from eaglelint.source.builtins import call_builtin_method, call_external
-from eaglelint.source.construct import bind_arguments, function_node, run_initialiser, sets_attribute
-from eaglelint.source.lookup import MISSING, find_method, list_payload
+from eaglelint.source.construct import REST, bind_arguments, function_node, run_initialiser, sets_attribute
+from eaglelint.source.lookup import MISSING, find_method, global_value, list_payload
 from eaglelint.source.machine import BudgetExceeded, Machine
 from eaglelint.source.operators import add_tensors, normed, whole
 from eaglelint.source.slices import Site
@@ -38,6 +39,7 @@ __all__ = ["call_expression", "call_value", "carries_stream", "tensors_in"]
 
 _COLLECTIVE = re.compile(r"(?:.*_)?(?:all_?reduce|all_?gather|reduce_scatter|broadcast)(?:_.*)?")
 _NORM = re.compile(r"norm", re.IGNORECASE)
+_HARMLESS = re.compile(r"(?:^|\.)(?:print|debug|info|warning|error|log|record_stream)\w*$|^torch\.|^F\.|^nn\.")
 _EMBEDDING = re.compile(r"Embedding$|^embed_tokens$")
 
 
@@ -51,17 +53,23 @@ def call_expression(machine: Machine, node: cst.Call, frame: Frame) -> Any:
     callee = evaluate(machine, node.func, frame)
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
+    unknown_rest = False
     for arg in node.args:
         value = evaluate(machine, arg.value, frame)
         if arg.star == "*":
-            args += iterate(machine, value, site) or []
+            items = iterate(machine, value, site)
+            args += items or []
+            unknown_rest = unknown_rest or items is None
         elif arg.star == "**":
             if isinstance(value, dict):
                 kwargs.update({key: item for key, item in value.items() if isinstance(key, str)})
+            unknown_rest = unknown_rest or not isinstance(value, dict)
         elif arg.keyword is not None:
             kwargs[arg.keyword.value] = value
         else:
             args.append(value)
+    if unknown_rest and isinstance(callee, Function | BoundMethod | Closure):
+        kwargs[REST] = Unknown("some of the arguments are not known")
     return call_value(machine, callee, tuple(args), kwargs, site, frame)
 
 
@@ -138,7 +146,7 @@ def _simple_call(
         machine.used_assumptions.add("one device")
         return tensors[0]
     if _is_named(callee, _NORM, name):
-        return _call_norm(machine, args, kwargs, site)
+        return _call_norm(machine, callee, args, kwargs, site)
     if isinstance(callee, Function | BoundMethod | Instance | Unknown) and not _must_follow(
         machine, callee, args, kwargs
     ):
@@ -207,7 +215,11 @@ def not_followed(machine: Machine, name: str, args: tuple[Any, ...], kwargs: dic
     for value in (*args, *kwargs.values()):
         target = value.receiver if isinstance(value, BuiltinMethod | BoundMethod) else value
         collector = target.payload if isinstance(target, Instance) else target
-        if isinstance(collector, list) and all(isinstance(item, Tensor) for item in collector) and machine.in_layer:
+        if (
+            isinstance(collector, list)
+            and all(isinstance(item, Tensor) for item in collector)
+            and (machine.in_layer or (collector and not _HARMLESS.search(name)))
+        ):
             machine.heap.touch(collector)
             collector.append(Tensor.of(Opaque(f"{name} may have added to it", site)))
     if any(tensors_in((args, kwargs))):
@@ -255,6 +267,10 @@ def _call_function(
         machine.used_stubs.add(stub.name)
     if any(decorator.endswith("contextmanager") for decorator in function.info.decorators):
         return Unknown("a context manager")
+    if stub is None:
+        wrapped = _decorated(machine, function)
+        if wrapped is not None:
+            return call_value(machine, wrapped, args, kwargs, site, caller)
     if node.asynchronous is not None or _is_generator(machine, function):
         return not_followed(machine, function.info.name, args, kwargs, site)
     frame = Frame(
@@ -267,6 +283,26 @@ def _call_function(
         stub=stub is not None,
     )
     return _run(machine, node, frame, args, kwargs, site)
+
+
+def _decorated(machine: Machine, function: Function) -> Any:
+    """What the plain decorators among the sources make of a function; None where there are none, or nothing known."""
+    if not function.info.decorators:
+        return None
+    key = ("decorated", function.module.name, function.info.line)
+    if key not in machine.memo:
+        machine.memo[key] = None
+        plain = made = Function(function.module, replace(function.info, decorators=()), function.owner)
+        text = function.module.text(function.info.line, function.info.end_line)
+        for name in reversed(function.info.decorators):
+            if "." in name or re.search(rf"@\s*{name}\s*\(", text):
+                continue
+            decorator = global_value(machine, function.module, name)
+            if isinstance(decorator, Function):
+                made = call_value(machine, decorator, (made,), {}, None)
+        if made is not plain and isinstance(made, Function | Closure | Partial):
+            machine.memo[key] = made
+    return machine.memo[key]
 
 
 def _is_generator(machine: Machine, function: Function) -> bool:
@@ -328,7 +364,7 @@ def _run(
             machine.depth -= 1
         pure = key is not None and not frame.env.outer and not any(outcome.changes for outcome in outcomes)
         if pure and not machine.heap.changed(mark):
-            machine.keep([outcome.value for outcome in outcomes], mark)
+            machine.keep(tuple(outcome.value for outcome in outcomes), mark, key)
             machine.remember(key, outcomes, asked)
     place = (frame.function, f"outcome at {id(site.node) if site else 0}")
     return machine.take(outcomes, place, site).value
@@ -420,7 +456,13 @@ def _is_named(callee: Any, pattern: re.Pattern[str], name: str) -> bool:
     return isinstance(callee, Unknown) and bool(pattern.search(name))
 
 
-def _call_norm(machine: Machine, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None) -> Any:
+def _adds_in_place(target: Any) -> bool:
+    """Whether a norm's class runs a fused kernel, which leaves its results in its arguments' memory."""
+    cls = target.receiver.cls if isinstance(target, BoundMethod) else getattr(target, "cls", None)
+    return isinstance(cls, ClassValue) and "fused_add" in cls.module.text(cls.info.line, cls.info.end_line)
+
+
+def _call_norm(machine: Machine, callee: Any, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None) -> Any:
     """One tensor: its norm. A tensor and the residual: the norm of their sum, and the sum, the new residual."""
     values = [whole(value) for value in (*args, *kwargs.values())]
     tensors = [value for value in values if isinstance(value, Tensor)]
@@ -429,6 +471,9 @@ def _call_norm(machine: Machine, args: tuple[Any, ...], kwargs: dict[str, Any], 
         if isinstance(second, Unknown):
             return Tensor.of(Opaque("the residual of a norm is not known", site))
         return normed(machine, tensors[0])
+    if _adds_in_place(callee):
+        machine.in_place.add(callee.receiver.cls.info.name if isinstance(callee, BoundMethod) else callee.cls.info.name)
+        machine.hand(tensors)
     total = tensors[0]
     for tensor in tensors[1:]:
         total = add_tensors(machine, total, tensor, site) if site is not None else Tensor.of(Opaque("a sum"))

@@ -13,7 +13,15 @@ from eaglelint.source.prune import assigns_attribute, prune
 from eaglelint.source.slices import Slice
 from eaglelint.source.values import ClassValue, Env, Frame, Function, Instance, Unknown
 
-__all__ = ["bind_arguments", "default_values", "function_node", "initial_attribute", "run_initialiser", "sets_attribute"]
+__all__ = [
+    "REST",
+    "bind_arguments",
+    "default_values",
+    "function_node",
+    "initial_attribute",
+    "run_initialiser",
+    "sets_attribute",
+]
 
 
 def function_node(function: Function) -> tuple[Slice, cst.FunctionDef]:
@@ -21,6 +29,9 @@ def function_node(function: Function) -> tuple[Slice, cst.FunctionDef]:
     piece = function.module.slice(function.info.line, function.info.end_line)
     node = next(statement for statement in piece.body if isinstance(statement, cst.FunctionDef))
     return piece, node
+
+
+REST = "**"  # in a call's keywords: there may be more arguments, which are not known
 
 
 def default_values(machine: Machine, parameters: cst.Parameters, frame: Frame) -> dict[str, Any]:
@@ -49,9 +60,10 @@ def bind_arguments(
     from eaglelint.source.expressions import evaluate
 
     defaults = defaults or {}
+    rest = kwargs.get(REST)
 
     variables: dict[str, Any] = {}
-    left = dict(kwargs)
+    left = {name: value for name, value in kwargs.items() if name != REST}
     positional = [*parameters.posonly_params, *parameters.params]
     for index, parameter in enumerate(positional):
         name = parameter.name.value
@@ -59,6 +71,8 @@ def bind_arguments(
             variables[name] = args[index]
         elif name in left:
             variables[name] = left.pop(name)
+        elif rest is not None:
+            variables[name] = rest
         elif name in defaults:
             variables[name] = defaults[name]
         elif parameter.default is not None:
@@ -71,6 +85,8 @@ def bind_arguments(
         name = parameter.name.value
         if name in left:
             variables[name] = left.pop(name)
+        elif rest is not None:
+            variables[name] = rest
         elif name in defaults:
             variables[name] = defaults[name]
         elif parameter.default is not None:
@@ -78,7 +94,7 @@ def bind_arguments(
         else:
             variables[name] = Unknown(f"the argument {name}")
     if parameters.star_kwarg is not None:
-        variables[parameters.star_kwarg.name.value] = machine.heap.born(left)
+        variables[parameters.star_kwarg.name.value] = machine.heap.born(left) if rest is None else rest
     return variables
 
 
@@ -100,12 +116,13 @@ def initial_attribute(machine: Machine, instance: Instance, name: str) -> Any:
             outcomes = known[1]
         else:
             mark, asked = machine.heap.mark(), machine.asked
+            origin = (machine.heap.name_of(instance.attrs), name)
             outcomes = machine.within(
                 machine.budget.attribute_steps // (8 if machine.in_layer else 1),
                 lambda: machine.explore(lambda: _build(machine, instance, initialiser, name), None),
             )
             if not any(outcome.changes for outcome in outcomes) and not machine.heap.changed(mark):
-                machine.keep([outcome.value for outcome in outcomes], mark)
+                machine.keep(tuple(outcome.value for outcome in outcomes), mark, origin)
                 machine.remember(remembered, (instance, outcomes), asked)
         found = machine.take(outcomes, (f"{instance.cls.info.name}.{name}", "attribute"), None).value
     except TooLong:

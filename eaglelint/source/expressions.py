@@ -24,6 +24,7 @@ from eaglelint.source.values import (
     External,
     Frame,
     Instance,
+    Iteration,
     LayerOutput,
     Norm,
     Opaque,
@@ -50,9 +51,14 @@ def evaluate(machine: Machine, node: cst.BaseExpression, frame: Frame) -> Any:
 def truth(value: Any) -> bool | None:
     """Whether a value counts as true; None where that is not known."""
     if isinstance(value, Instance):
-        return bool(value.payload) if value.payload is not None else (True if value.cls is not None else None)
+        if value.payload is not None:
+            return bool(value.payload)
+        # An object without source may have a truth of its own; one that was made up for the run stands for something.
+        return True if value.cls is not None or value.attrs or value.closed else None
     if isinstance(value, Unknown | Tensor | External | Dim):
         return None if isinstance(value, Unknown | Tensor) else True
+    if isinstance(value, Iteration):
+        return True
     if isinstance(value, bool | int | float | str | bytes | list | tuple | set | frozenset | dict | range | type(None)):
         return bool(value)
     return True
@@ -64,8 +70,15 @@ def iterate(machine: Machine, value: Any, site: Site) -> list[Any] | None:
         if value.payload is not None:
             return list(value.payload)
         return None
+    if isinstance(value, Iteration):
+        items = list(value)
+        machine.heap.touch(value)
+        value.clear()
+        return items
+    if isinstance(value, range) and len(value) > _MAX_ITEMS:
+        return None
     if isinstance(value, list | tuple | set | frozenset | str | range | dict):
-        return list(value) if not isinstance(value, range) else list(value[:_MAX_ITEMS])
+        return list(value)
     if value is None or (isinstance(value, bool | int | float)):
         raise Raised("TypeError", f"{value!r} is not iterable", site)
     return None
@@ -93,7 +106,10 @@ def _attribute(machine: Machine, node: cst.Attribute, frame: Frame) -> Any:
     found = get_attribute(machine, receiver, name, Site(frame.slice, node))
     if found is MISSING:
         if isinstance(receiver, Instance) and not receiver.closed:
-            return Unknown(f"{frame.slice.code(node)}")  # the code reads it, so something outside sets it
+            # The code reads it, so something outside sets it; or it stops here, and the answer says so.
+            if receiver.cls is not None:
+                machine.miss(f"{receiver.cls.info.name}.{name}", Site(frame.slice, node))
+            return Unknown(f"{frame.slice.code(node)}")
         raise Raised("AttributeError", f"{frame.slice.code(node.value)} has no {name}", Site(frame.slice, node))
     return machine.current(found)
 
@@ -246,7 +262,8 @@ def _list_comp(machine: Machine, node: cst.ListComp | cst.GeneratorExp, frame: F
     items = _comprehension(machine, node, frame, lambda inner: evaluate(machine, node.elt, inner))
     if items is None:
         return _unknown_comprehension(machine, node, frame)
-    return machine.heap.born([sited(item, Site(frame.slice, node)) for item in items])
+    kind = Iteration if isinstance(node, cst.GeneratorExp) else list
+    return machine.heap.born(kind(sited(item, Site(frame.slice, node)) for item in items))
 
 
 def _unknown_comprehension(machine: Machine, node: Any, frame: Frame) -> Any:

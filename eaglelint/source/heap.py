@@ -42,15 +42,20 @@ class Heap:
     def __init__(self) -> None:
         self._log: list[tuple[Any, Any, Any]] = []
         self._born: dict[int, tuple[int, Any]] = {}
+        self._objects: dict[int, Any] = {}
+        self._places: dict[Any, Any] = {}
+        self._names: dict[int, tuple[Any, Any]] = {}
         self._time = 0
 
     def mark(self) -> Mark:
         self._time += 1
         return Mark(len(self._log), self._time)
 
-    def born(self, container: Any) -> Any:
+    def born(self, container: Any, *, of_object: bool = False) -> Any:
         """Note that a container is new: going back to a time before it leaves it as it is, for nobody there has it."""
         self._born[id(container)] = (self._time, container)
+        if of_object:
+            self._objects[id(container)] = container
         return container
 
     def cache(self) -> dict[Any, Any]:
@@ -98,17 +103,18 @@ class Heap:
             else:
                 self.set(container, key, new)
 
-    def net(self, redo: Redo, mark: Mark) -> dict[tuple[int, Any], Any]:
+    def net(self, redo: Redo, mark: Mark) -> dict[tuple[Any, Any], Any]:
         """The final value of every place that existed at ``mark`` and was changed since."""
-        final: dict[tuple[int, Any], Any] = {}
+        final: dict[tuple[Any, Any], Any] = {}
         for container, key, new in redo:
             if isinstance(container, CacheList) or self._is_younger(container, mark):
                 continue
             if isinstance(container, CacheDict):
                 if hasattr(new, "lazy"):
-                    final[id(container), Lazily(key)] = new
+                    final[self.name_of(container), Lazily(key)] = new
                 continue
-            place = (id(container), "" if key is _MISSING else key)
+            place = (self.name_of(container), "" if key is _MISSING else key)
+            self._places[place] = container
             final[place] = None if new is _MISSING else new
         return final
 
@@ -125,6 +131,24 @@ class Heap:
             self._born.pop(id(container), None)
         settled = {id(container) for container in containers}
         self._log[mark.length :] = [entry for entry in self._log[mark.length :] if id(entry[0]) not in settled]
+
+    def container(self, place: tuple[Any, Any]) -> Any:
+        """What a place of a net is in."""
+        return self._places[place]
+
+    def is_attribute(self, place: tuple[Any, Any]) -> bool:
+        """Whether a place of a net is an attribute of an object."""
+        container = self._places[place]
+        return self._objects.get(id(container)) is container
+
+    def name(self, container: Any, name: Any) -> None:
+        """Give a container a name, under which its changes are noted, so that they compare with those of its like."""
+        self._names[id(container)] = (name, container)
+
+    def name_of(self, container: Any) -> Any:
+        """The name of a container, its identity where it has none."""
+        named = self._names.get(id(container))
+        return named[0] if named is not None and named[1] is container else id(container)
 
     def is_new(self, container: Any) -> bool:
         """Whether a container belongs to the path that made it."""

@@ -22,6 +22,7 @@ class Stream:
         self.num_layers = num_layers
         self._out_of_order = _out_of_order([index for count, index in machine.order if count == num_layers], num_layers)
         self._whole: dict[frozenset[Term], int] = {}
+        self._totals: dict[int, set[Term]] = {}
         self._parts: dict[frozenset[Term], int] = {}
         self._branches: dict[frozenset[Term], int] = {}
         last = machine.passes.get(num_layers - 1)
@@ -63,6 +64,7 @@ class Stream:
             total |= part.terms
         if total:
             self._whole.setdefault(frozenset(total), boundary)
+            self._totals[boundary] = total
         if len(parts) > 1:
             for part in parts:
                 recent = boundary > 0 and all(_layer_of(term) == boundary - 1 for term in part.terms)
@@ -94,6 +96,8 @@ class Stream:
         last = max(layers, default=-1)
         if last < 0:
             return UNKNOWN, "a state that no layer was handed"
+        if not tensor.terms <= self._totals.get(last + 1, set()):
+            return UNKNOWN, f"a state of layer {last} that does not join the stream"
         if layers == {last}:
             return Slot("partial", last + 1), None
         return UNKNOWN, f"a state inside layer {last}, between two of its branches"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import warnings
 from dataclasses import dataclass, field
+from typing import Any
 
 __all__ = ["ClassInfo", "FileIndex", "FunctionInfo", "Import", "index_source"]
 
@@ -27,7 +28,10 @@ class FunctionInfo:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClassInfo:
-    """A class: bases as written, methods, and class-level assignments by their lines."""
+    """A class: bases as written, methods, properties' setters, and class-level assignments by their lines.
+
+    ``changes`` has, for each class variable, the lines of all statements of the body that set or change it.
+    """
 
     name: str
     line: int
@@ -36,6 +40,8 @@ class ClassInfo:
     methods: dict[str, FunctionInfo]
     assignments: dict[str, tuple[int, int]]
     decorators: tuple[str, ...] = ()
+    setters: dict[str, FunctionInfo] = field(default_factory=dict)
+    changes: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +55,18 @@ class Import:
 
 @dataclass(slots=True)
 class FileIndex:
-    """All top-level names of one file."""
+    """All top-level names of one file.
+
+    A name that is bound in several places has its last unconditional binding, else its first. ``changes`` has, for each
+    variable, the lines of all top-level statements that set or change it, in order.
+    """
 
     functions: dict[str, FunctionInfo] = field(default_factory=dict)
     classes: dict[str, ClassInfo] = field(default_factory=dict)
     imports: dict[str, Import] = field(default_factory=dict)
     star_imports: list[Import] = field(default_factory=list)
     assignments: dict[str, tuple[int, int]] = field(default_factory=dict)
-    statements: list[tuple[int, int]] = field(default_factory=list)
+    changes: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
 
 
 def index_source(source: bytes) -> FileIndex:
@@ -78,51 +88,80 @@ def index_source(source: bytes) -> FileIndex:
     return index
 
 
-def _index_block(body: list[ast.stmt], index: FileIndex) -> None:
+def _index_block(body: list[ast.stmt], index: FileIndex, *, conditional: bool = False) -> None:
     for statement in body:
         match statement:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
-                index.functions[statement.name] = _function(statement)
+                _bind(index, index.functions, statement.name, _function(statement), conditional)
             case ast.ClassDef():
-                index.classes[statement.name] = _class(statement)
+                _bind(index, index.classes, statement.name, _class(statement), conditional)
             case ast.Import():
                 for alias in statement.names:
-                    if alias.asname:
-                        index.imports.setdefault(alias.asname, Import(alias.name, None))
-                    else:
-                        top = alias.name.split(".", 1)[0]
-                        index.imports.setdefault(top, Import(top, None))
+                    top = alias.name.split(".", 1)[0]
+                    found = Import(alias.name, None) if alias.asname else Import(top, None)
+                    _bind(index, index.imports, alias.asname or top, found, conditional)
             case ast.ImportFrom():
                 for alias in statement.names:
                     found = Import(statement.module or "", alias.name, statement.level)
                     if alias.name == "*":
                         index.star_imports.append(found)
                     else:
-                        index.imports.setdefault(alias.asname or alias.name, found)
+                        _bind(index, index.imports, alias.asname or alias.name, found, conditional)
             case ast.Assign() | ast.AnnAssign() | ast.AugAssign():
                 _index_assignment(statement, index.assignments)
-                index.statements.append(_lines(statement))
             case ast.If():
-                _index_block(statement.body, index)
-                _index_block(statement.orelse, index)
-                if not _is_type_checking(statement.test):
-                    index.statements.append(_lines(statement))
+                _index_block(statement.body, index, conditional=True)
+                _index_block(statement.orelse, index, conditional=True)
             case ast.Try():
-                _index_block(statement.body, index)
+                _index_block(statement.body, index, conditional=True)
                 for handler in statement.handlers:
-                    _index_block(handler.body, index)
-                _index_block(statement.orelse, index)
-                _index_block(statement.finalbody, index)
-                index.statements.append(_lines(statement))
+                    _index_block(handler.body, index, conditional=True)
+                _index_block(statement.orelse, index, conditional=True)
+                _index_block(statement.finalbody, index, conditional=True)
             case ast.With():
-                _index_block(statement.body, index)
-                index.statements.append(_lines(statement))
-            case ast.For() | ast.While():
-                index.statements.append(_lines(statement))
-            case ast.Expr() if not isinstance(statement.value, ast.Constant):
-                index.statements.append(_lines(statement))
+                _index_block(statement.body, index, conditional=conditional)
             case _:
                 pass
+        if not conditional:
+            _note_changes(statement, index.changes)
+
+
+def _bind(index: FileIndex, kind: dict[str, Any], name: str, value: Any, conditional: bool) -> None:
+    """Bind a name; a second definition under a condition, or for a failed import, does not replace the first."""
+    kinds: tuple[dict[str, Any], ...] = (index.functions, index.classes, index.imports)
+    if conditional and any(name in other for other in kinds):
+        return
+    for other in kinds:
+        other.pop(name, None)
+    kind[name] = value
+
+
+def _note_changes(statement: ast.stmt, changes: dict[str, list[tuple[int, int]]]) -> None:
+    """Note the variables that a top-level statement sets or changes."""
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom):
+        return
+    if isinstance(statement, ast.If) and _is_type_checking(statement.test):
+        for inner in (*statement.body, *statement.orelse):
+            _note_changes(inner, changes)
+        return
+    if isinstance(statement, ast.AnnAssign) and statement.value is None:
+        return
+    names: set[str] = set()
+    pending: list[ast.AST] = [statement]
+    while pending:
+        node = pending.pop()
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.Lambda():
+                continue
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+                names.add(name)
+            case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store() | ast.Del()):
+                names.add(name)
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name))):
+                names.add(name)
+        pending += ast.iter_child_nodes(node)
+    for name in names:
+        changes.setdefault(name, []).append(_lines(statement))
 
 
 def _index_assignment(statement: ast.Assign | ast.AnnAssign | ast.AugAssign, into: dict[str, tuple[int, int]]) -> None:
@@ -142,18 +181,25 @@ def _function(node: ast.FunctionDef | ast.AsyncFunctionDef) -> FunctionInfo:
 
 def _class(node: ast.ClassDef) -> ClassInfo:
     methods: dict[str, FunctionInfo] = {}
+    setters: dict[str, FunctionInfo] = {}
     assignments: dict[str, tuple[int, int]] = {}
     for statement in _flatten(node.body):
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
             # A property's setter comes after its getter under the same name: the getter is what reading runs.
-            if not any(name.endswith((".setter", ".deleter")) for name in _decorators(statement)):
+            decorators = _decorators(statement)
+            if any(name.endswith(".setter") for name in decorators):
+                setters[statement.name] = _function(statement)
+            elif not any(name.endswith((".deleter", "overload")) for name in decorators):
                 methods[statement.name] = _function(statement)
         elif isinstance(statement, ast.Assign | ast.AnnAssign):
             _index_assignment(statement, assignments)
-    bases = tuple(ast.unparse(base) for base in node.bases if isinstance(base, ast.Name | ast.Attribute))
-    return ClassInfo(
-        node.name, node.lineno, node.end_lineno or node.lineno, bases, methods, assignments, _decorators(node)
-    )
+    written = [base.value if isinstance(base, ast.Subscript) else base for base in node.bases]  # Base[T] is Base
+    bases = tuple(ast.unparse(base) for base in written if isinstance(base, ast.Name | ast.Attribute))
+    changes: dict[str, list[tuple[int, int]]] = {}
+    for statement in node.body:
+        _note_changes(statement, changes)
+    end = node.end_lineno or node.lineno
+    return ClassInfo(node.name, node.lineno, end, bases, methods, assignments, _decorators(node), setters, changes)
 
 
 def _flatten(body: list[ast.stmt]) -> list[ast.stmt]:

@@ -67,6 +67,7 @@ def call_layer(
         *(machine.current(value) for value in handed if isinstance(value, Tensor)),
         *(machine.current(box[key]) for box, key in cells),
     )
+    machine.hand(entry)
     machine.heap.touch(machine.order)
     machine.order.append((len(layer.siblings or ()), layer.layer))
     if layer.cls is None:
@@ -238,7 +239,7 @@ def _summarise(
 
 
 def _changes(
-    machine: Machine, net: dict[tuple[int, Any], Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    machine: Machine, net: dict[tuple[Any, Any], Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> list[tuple[Any, Any, Any]] | None:
     """What the layer left in the stand-ins it was handed; None where it left the stream, or a list, anywhere else."""
     stand_ins = [

@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import Any
 
 from eaglelint.source.index import ClassInfo, FunctionInfo, Import
-from eaglelint.source.machine import Machine
-from eaglelint.source.slices import Site
+from eaglelint.source.machine import Machine, TooLong
+from eaglelint.source.slices import Site, Slice
 from eaglelint.source.tree import Binding, SourceModule
 from eaglelint.source.values import (
     BoundMethod,
@@ -33,7 +33,16 @@ from eaglelint.source.values import (
     Unknown,
 )
 
-__all__ = ["MISSING", "class_mro", "find_method", "get_attribute", "global_value", "import_value", "is_subclass"]
+__all__ = [
+    "MISSING",
+    "class_mro",
+    "find_method",
+    "find_setter",
+    "get_attribute",
+    "global_value",
+    "import_value",
+    "is_subclass",
+]
 
 MISSING = object()
 
@@ -51,7 +60,7 @@ def global_value(machine: Machine, module: SourceModule, name: str, *, stub: boo
         return machine.globals[key]
     bound = machine.tree.resolve(module, name)
     if bound is None:
-        return External(("intrinsic." if stub and name in ("normed",) else "builtins.") + name)
+        return External(("intrinsic." if stub and name in ("normed", "unread") else "builtins.") + name)
     value = _bound_value(machine, bound, name)
     machine.globals[key] = value
     return value
@@ -88,32 +97,42 @@ def _module_variable(machine: Machine, module: SourceModule, name: str, line: in
         machine.globals[key] = machine.module_variable(module, name)
         return machine.globals[key]
     try:
-        piece = module.slice(line, end_line)
+        pieces = [module.slice(*lines) for lines in module.index.changes.get(name, [(line, end_line)])]
     except SyntaxError:
         return machine.globals[key]
-    frame = Frame(piece, module, Env({}), function=f"{module.name}")
     mark = machine.heap.mark()
-    outcomes = machine.explore(lambda: _variable_after(machine, frame, name), None)
+    try:
+        outcomes = machine.within(
+            machine.budget.attribute_steps,
+            lambda: machine.explore(lambda: _variable_after(machine, module, pieces, name), None),
+        )
+    except TooLong:
+        if machine.steps > machine.soft_limit:
+            raise
+        return machine.globals[key]
     # A module variable that depends on an unknown condition is unknown: platform tests, optional imports.
     value = outcomes[0].value
     if value is None and name in module.rebound:
         value = Unknown(f"{name} is set at run time", present=True)  # None is only its place until then
     if isinstance(value, Instance):
         value.shared = True
-    machine.keep(value, mark)
+    machine.keep(value, mark, key)
     machine.globals[key] = (
         value if len(outcomes) == 1 and outcomes[0].raised is None else Unknown(f"{name} depends on the platform")
     )
     return machine.globals[key]
 
 
-def _variable_after(machine: Machine, frame: Frame, name: str) -> Any:
-    """Run the statement that sets a variable, from fresh on each path, and give what it is then."""
+def _variable_after(
+    machine: Machine, module: SourceModule, pieces: list[Slice], name: str, others: dict[str, Any] | None = None
+) -> Any:
+    """Run the statements that set and change a variable, from fresh on each path, and give what it is then."""
     from eaglelint.source.statements import run_block
 
-    frame.env = Env({})
-    run_block(machine, frame.slice.body, frame)
-    return frame.env.variables.get(name, Unknown(f"{name} is computed at import time"))
+    env = Env(dict(others or {}))
+    for piece in pieces:
+        run_block(machine, piece.body, Frame(piece, module, env, function=module.name))
+    return env.variables.get(name, Unknown(f"{name} is computed at import time"))
 
 
 # --- classes -------------------------------------------------------------------------------------------------------
@@ -195,6 +214,14 @@ def find_method(machine: Machine, cls: ClassValue, name: str, after: ClassValue 
     for entry in mro:
         if isinstance(entry, ClassValue) and name in entry.info.methods:
             return Function(entry.module, entry.info.methods[name], entry)
+    return None
+
+
+def find_setter(machine: Machine, cls: ClassValue, name: str) -> Function | None:
+    """The setter of a property of that name, along the bases."""
+    for entry in class_mro(machine, cls):
+        if isinstance(entry, ClassValue) and name in entry.info.setters:
+            return Function(entry.module, entry.info.setters[name], entry)
     return None
 
 
@@ -307,11 +334,10 @@ def _instance_attribute(machine: Machine, instance: Instance, name: str) -> Any:
         from eaglelint.source.construct import initial_attribute
 
         found = initial_attribute(machine, instance, name)
+        if found is MISSING:
+            found = _class_attribute(machine, instance.cls, name, instance)
         if found is not MISSING:
-            return found
-        found = _class_attribute(machine, instance.cls, name, instance)
-        if found is not MISSING:
-            return found
+            return _held_by_module(found, name) if instance.shared else found
     if instance.payload is not None and hasattr(instance.payload, name):
         return BuiltinMethod(instance.payload, name)
     if name == "__class__" and instance.cls is not None:
@@ -329,11 +355,18 @@ def _instance_attribute(machine: Machine, instance: Instance, name: str) -> Any:
     return _outside(machine, instance, name, Unknown(f"{name} of {instance.name or 'something that is not known'}"))
 
 
+def _held_by_module(found: Any, name: str) -> Any:
+    """An attribute of an object that a module holds: None is only its place until it is set at run time."""
+    if isinstance(found, Instance):
+        found.shared = True
+    return Unknown(f"{name} is set at run time", present=True) if found is None else found
+
+
 _HARMLESS = re.compile(
     r"(?:builtins\.)?(?:object|list|dict|ABC)|(?:torch\.)?nn\.Module|torch\.nn\.modules\.module\.Module"
     r"|abc\.ABC|(?:typing(?:_extensions)?\.)?(?:Protocol|Generic)"
 )
-_DYNAMIC = re.compile(r"\bsetattr\(|__getattr__|__dict__")
+_DYNAMIC = re.compile(r"\bsetattr\(|__getattr__|__dict__|__set_name__")
 
 
 def _fully_known(machine: Machine, cls: ClassValue) -> bool:
@@ -395,14 +428,15 @@ def _class_variable(machine: Machine, cls: ClassValue, name: str, line: int, end
             machine.globals[key] = Instance(cls, attrs={"name": name}, name=f"{cls.info.name}.{name}", closed=True)
             return machine.globals[key]
         try:
-            piece = cls.module.slice(line, end_line)
+            pieces = [cls.module.slice(*lines) for lines in cls.info.changes.get(name, [(line, end_line)])]
         except SyntaxError:
             return machine.globals[key]
-        frame = Frame(piece, cls.module, Env({}), function=cls.info.name)
         mark = machine.heap.mark()
-        outcomes = machine.explore(lambda: _variable_after(machine, frame, name), None)
+        read = set(re.findall(r"\w+", cls.module.text(line, end_line))) & cls.info.assignments.keys() - {name}
+        others = {other: _class_variable(machine, cls, other, *cls.info.assignments[other]) for other in read}
+        outcomes = machine.explore(lambda: _variable_after(machine, cls.module, pieces, name, others), None)
         if len(outcomes) == 1 and outcomes[0].raised is None:
-            machine.keep(outcomes[0].value, mark)
+            machine.keep(outcomes[0].value, mark, key)
             machine.globals[key] = outcomes[0].value
     return machine.globals[key]
 

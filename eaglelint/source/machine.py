@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from eaglelint.source.assumptions import ASSUMPTIONS, Assumption, assumed
 from eaglelint.source.heap import CacheList, Heap, Lazily, Mark, Redo
-from eaglelint.source.same import NotJoinable, join, same, same_effects
+from eaglelint.source.same import NotJoinable, inessential, join, same, same_effects
 from eaglelint.source.slices import Site
 from eaglelint.source.tree import SourceTree
 from eaglelint.source.values import BoundMethod, Branch, Input, Instance, Partial, Tensor, TensorBuffer, Unknown
 
 __all__ = [
+    "UNCLEAR",
     "Budget",
     "BudgetExceeded",
     "Decision",
@@ -88,7 +89,7 @@ class Outcome:
     value: Any
     raised: Raised | None
     redo: Redo
-    net: dict[tuple[int, Any], Any]
+    net: dict[tuple[Any, Any], Any]
     decisions: tuple[Decision, ...]
     values: tuple[Any, ...] = ()
 
@@ -169,6 +170,9 @@ class Machine:
         self.passes: dict[int, LayerPass] = self.heap.cache()
         self.order: list[tuple[int, int]] = CacheList()  # the layers that ran: how many there are, and which it was
         self.final: list[tuple[int, Tensor]] = CacheList()
+        self.missing: list[tuple[str, Site]] = CacheList()  # attributes that were read and that nothing sets
+        self.handed: dict[int, Any] = self.heap.cache()  # storages that were handed to a layer or to an add-norm
+        self.in_place: set[str] = set()  # classes of norms that may add in place
         self.overwritten: dict[int, Tensor] = self.heap.cache()  # what tensors that were changed in place hold now
         self.memo: dict[Any, Any] = {}
         # A user's script, not an engine: a loop over something unknown is gone through once, and an unknown condition
@@ -223,6 +227,20 @@ class Machine:
         self.heap.touch(self.events)
         self.events.append(Event(kind, name, value, site, self.layer_site if self.in_layer else None))
 
+    def miss(self, attribute: str, site: Site) -> None:
+        """Note that an attribute is read that no class among its bases sets."""
+        self.heap.touch(self.missing)
+        self.missing.append((attribute, site))
+
+    def hand(self, tensors: Iterable[Tensor]) -> None:
+        """Note what a layer or an add-norm is handed: what either does in place, it does to a capture without a copy."""
+        for tensor in tensors:
+            self.heap.set(self.handed, id(tensor.storage), tensor.storage)
+
+    def may_be_overwritten(self, tensor: Tensor) -> bool:
+        """Whether a captured tensor shares its memory with one that a norm may have added to since."""
+        return bool(self.in_place) and id(tensor.storage) in self.handed
+
     def fault(self, message: str, site: Site) -> None:
         self.heap.touch(self.faults)
         self.faults.append((message, site, self.layer))
@@ -251,13 +269,17 @@ class Machine:
         return Tensor.of(Input(f"argument {index}"))
 
     def new_instance(self, instance: Instance) -> Instance:
-        self.heap.born(instance.attrs)
+        self.heap.born(instance.attrs, of_object=True)
         if instance.payload is not None:
             self.heap.born(instance.payload)
         return instance
 
-    def keep(self, value: Any, mark: Mark) -> None:
-        """Prepare a value, made since ``mark``, for being remembered: other paths will meet the same objects."""
+    def keep(self, value: Any, mark: Mark, origin: Any) -> None:
+        """Prepare a value, made since ``mark``, for being remembered: other paths will meet the same objects.
+
+        ``origin`` is what it was computed for. Another path may have made its own objects for the same: what the two
+        paths do to theirs is compared.
+        """
         made: dict[int, Any] = {}
         pending = [value]
         while pending:
@@ -283,6 +305,9 @@ class Machine:
                 case _:
                     continue
             if self.heap.is_new(container) and id(container) not in made:
+                self.heap.name(container, (origin, len(made)))
+                if isinstance(item, Instance):
+                    self.heap.name(item.lazy, (origin, len(made), "lazy"))
                 made[id(container)] = container
                 pending += inner
         if made:
@@ -338,7 +363,7 @@ class Machine:
         """The choices that hold on this path."""
         return frozenset(self._scope.facts.items())
 
-    def try_out(self, run: Callable[[], Any]) -> tuple[Any, Redo, dict[tuple[int, Any], Any]] | None:
+    def try_out(self, run: Callable[[], Any]) -> tuple[Any, Redo, dict[tuple[Any, Any], Any]] | None:
         """Run, note the result and what changed, and undo it; None where the run meets a real fork or raises."""
         mark = self.heap.mark()
         facts = dict(self._scope.facts)
@@ -381,7 +406,7 @@ class Machine:
             redo = self.heap.rollback(mark)
             read = tuple(value for decision in scope.taken for value in scope.values.get(decision.key, ()))
             found = Outcome(value, raised, redo, self.heap.net(redo, mark), tuple(scope.taken), read)
-            if not any(_merge(found, other) for other in outcomes):
+            if not any(_merge(self.heap, found, other) for other in outcomes):
                 outcomes.append(found)
             if len(outcomes) > self.budget.outcomes:
                 raise BudgetExceeded(f"more than {self.budget.outcomes} different outcomes of one call", site)
@@ -417,35 +442,55 @@ def _agrees(before: Any, now: Any) -> bool:
     return not isinstance(now, bool | int | float | str | None) or bool(before == now)
 
 
-def _merge(new: Outcome, known: Outcome) -> bool:
+def _merge(heap: Heap, new: Outcome, known: Outcome) -> bool:
     """Merge an outcome into a known one where they agree, or differ in nothing that matters."""
     if (new.raised is None) != (known.raised is None):
         return False
     if new.raised is not None and known.raised is not None:
         return new.raised.kind == known.raised.kind
-    if not same_net(new.net, known.net):
+    unclear = same_net(heap, new.net, known.net)
+    if unclear is None:
         return False
     try:
         known.value = join(known.value, new.value)
     except NotJoinable:
         return False
+    for place in unclear:
+        known.net[place] = UNCLEAR
+        known.redo.append((heap.container(place), place[1], UNCLEAR))
     return True
 
 
-def changes(net: dict[tuple[int, Any], Any]) -> bool:
+def changes(net: dict[tuple[Any, Any], Any]) -> bool:
     """Whether anything that had been there before was changed."""
     return any(not isinstance(key, Lazily) for _, key in net)
 
 
-def same_net(left: dict[tuple[int, Any], Any], right: dict[tuple[int, Any], Any]) -> bool:
-    """Whether two paths leave the same behind; an object that only one of them came to ask for counts for nothing."""
+UNCLEAR = Unknown("it depends on a condition that is not known")
+
+
+def same_net(
+    heap: Heap, left: dict[tuple[Any, Any], Any], right: dict[tuple[Any, Any], Any]
+) -> list[tuple[Any, Any]] | None:
+    """Whether two paths leave the same behind; None where they do not.
+
+    Returns:
+        The attributes that only one of them sets, to something that does not steer the stream (a lazily made helper,
+        say): these are unknown from there on. An object that only one of them came to ask for counts for nothing.
+    """
+    unclear = []
     for place in left.keys() | right.keys():
         if isinstance(place[1], Lazily):
             if not same_effects(left.get(place), right.get(place)):
-                return False
-        elif place not in left or place not in right or not same(left[place], right[place]):
-            return False
-    return True
+                return None
+        elif place in left and place in right:
+            if not same(left[place], right[place]):
+                return None
+        elif heap.is_attribute(place) and inessential(left.get(place, right.get(place))):
+            unclear.append(place)
+        else:
+            return None
+    return unclear
 
 
 def _next_prefix(taken: list[Decision]) -> list[int] | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from eaglelint.source.machine import Machine, Raised
 from eaglelint.source.slices import Site
-from eaglelint.source.values import Dim, Input, Instance, LayerOutput, Norm, Opaque, Tensor, Unknown
+from eaglelint.source.values import Dim, Input, Instance, Iteration, LayerOutput, Norm, Opaque, Tensor, Unknown
 
 __all__ = ["add_tensors", "binary", "compare", "normed", "whole"]
 
@@ -174,7 +174,7 @@ def compare(machine: Machine, name: str, left: Any, right: Any, site: Site) -> A
     if name in ("Is", "IsNot"):
         return _identity(left, right, name == "Is")
     if name in ("In", "NotIn"):
-        found = _contains(right, left)
+        found = _drawn_until(machine, right, left) if isinstance(right, Iteration) else _contains(right, left)
         return Unknown("membership is not known") if found is None else found == (name == "In")
     if isinstance(left, Instance) and left.payload is not None:
         left = left.payload
@@ -239,6 +239,17 @@ def _contains(container: Any, item: Any) -> bool | None:
     return (
         None if not isinstance(container, range) and any(isinstance(member, Unknown) for member in container) else False
     )
+
+
+def _drawn_until(machine: Machine, iteration: Iteration, item: Any) -> bool | None:
+    """Membership in an iteration, which is used up on the way."""
+    machine.heap.touch(iteration)
+    while iteration:
+        found = _contains(iteration[:1], item)
+        iteration.pop(0)
+        if found or found is None:
+            return found
+    return False
 
 
 def _holds_unknown(value: Any) -> bool:

@@ -35,9 +35,11 @@ class _Wanted:
     effects: dict[cst.CSTNode, Effects]
 
 
-# self.NAME = ..., self.NAME: T = ..., self.NAME += ..., self.a, self.NAME, self.b = ...
+# self.NAME = ..., self.NAME: T = ..., self.NAME += ..., self.a, self.NAME, self.b = ..., self.NAME.append(...)
 _ASSIGNED = re.compile(
-    r"\b\w+\.(\w+)\b(?=\s*(?::[^=\n]+|(?:,\s*\w+(?:\.\w+)*\s*)*,?\s*\)?\s*)[-+*/|&]?=(?!=))"
+    r"\b\w+\.(\w+)\b(?=\s*(?::[^=\n]+|(?:,\s*\w+(?:\.\w+)*\s*)*,?\s*\)?\s*)[-+*/|&]?=(?!=)|\.(?:"
+    + "|".join(sorted(_MUTATING))
+    + r")\()"
 )
 
 
@@ -128,11 +130,15 @@ def _contributes(effects: Effects, wanted: _Wanted, needed: set[str]) -> bool:
     for call in effects.calls:
         if wanted.sets_it(call):
             return True
-        # names.append(...), names.update(...): a method may change what a kept name holds
-        if isinstance(call.func, cst.Attribute) and isinstance(call.func.value, cst.Name):
-            target = call.func.value.value
-            if target in needed and target != wanted.receiver and call.func.attr.value in _MUTATING:
+        # names.append(...), self.layers.append(...): a method may change what a kept name, or the attribute, holds
+        if not (isinstance(call.func, cst.Attribute) and call.func.attr.value in _MUTATING):
+            continue
+        match call.func.value:
+            case cst.Name(value=target) if target in needed and target != wanted.receiver:
                 return True
+            case cst.Attribute(value=cst.Name(value=owner), attr=cst.Name(value=target)):
+                if (owner, target) == (wanted.receiver, wanted.name):
+                    return True
     return False
 
 

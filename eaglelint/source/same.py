@@ -7,7 +7,7 @@ from typing import Any
 
 from eaglelint.source.values import BoundMethod, Instance, Partial, Tensor, TensorBuffer, Unknown
 
-__all__ = ["NotJoinable", "join", "same", "same_effects"]
+__all__ = ["NotJoinable", "inessential", "join", "same", "same_effects"]
 
 
 class NotJoinable(Exception):
@@ -108,6 +108,11 @@ def _join_argument(left: Any, right: Any) -> Any:
     if isinstance(left, int | None) and isinstance(right, int | None) and left != right:
         return Unknown("it depends on a condition that is not known")
     return join(left, right)
+
+
+def inessential(value: Any) -> bool:
+    """Whether a value may become unknown without harm: no state, no list, no number."""
+    return _plain(value) or (isinstance(value, Instance) and value.payload is None and value.layer is None)
 
 
 def _plain(value: Any) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import libcst as cst
@@ -14,12 +14,12 @@ from eaglelint.source.construct import default_values
 from eaglelint.source.expressions import evaluate, iterate, truth
 from eaglelint.source.index import Import
 from eaglelint.source.lookup import MISSING, get_attribute, import_value
-from eaglelint.source.machine import Machine, Raised, TooLong, same_net
+from eaglelint.source.machine import UNCLEAR, Machine, Raised, TooLong, same_net
 from eaglelint.source.operators import binary
 from eaglelint.source.same import NotJoinable, join
 from eaglelint.source.slices import Site
-from eaglelint.source.values import BoundMethod, Closure, Frame, Instance, Tensor, Unknown
-from eaglelint.source.walk import walk
+from eaglelint.source.values import BoundMethod, Closure, Frame, Instance, Iteration, Tensor, Unknown
+from eaglelint.source.walk import children
 
 __all__ = ["Flow", "run_block", "run_function_body"]
 
@@ -232,12 +232,15 @@ def _merged(machine: Machine, frame: Frame, run: Callable[[bool], Flow]) -> bool
         tried.append((attempt[1], attempt[2], after))
     (_, other_net, left), (redo, net, right) = tried  # go on with the usual side, the one that a guard guards against
     try:
-        if not same_net(net, other_net):
+        unclear = same_net(machine.heap, net, other_net)
+        if unclear is None:
             return False
         variables = {name: join(left.get(name), right.get(name)) for name in left.keys() | right.keys()}
     except NotJoinable:
         return False
     machine.heap.replay(redo)
+    for place in unclear:
+        machine.heap.set(machine.heap.container(place), place[1], UNCLEAR)
     frame.env.variables = variables
     return True
 
@@ -246,14 +249,19 @@ def _merged(machine: Machine, frame: Frame, run: Callable[[bool], Flow]) -> bool
 
 
 def _run_for(machine: Machine, statement: cst.For, frame: Frame) -> Flow:
-    items = iterate(machine, evaluate(machine, statement.iter, frame), Site(frame.slice, statement.iter))
-    if items is None:
-        _forget(machine, statement, frame)
+    value = evaluate(machine, statement.iter, frame)
+    items: Iterable[Any] | None = (
+        _drawn(machine, value)
+        if isinstance(value, Iteration)
+        else iterate(machine, value, Site(frame.slice, statement.iter))
+    )
+    if items is None or (isinstance(items, list) and len(items) > _MAX_LOOP):
+        flow = _forget(machine, statement, frame)
         if not machine.script:
-            return None
+            return flow
         items = [Unknown(f"an item of {frame.slice.code(statement.iter)}")]
-    if len(items) > _MAX_LOOP:
-        items = items[:_MAX_LOOP]
+    elif isinstance(value, list) and not isinstance(value, Iteration):
+        items = value  # itself: the body may add to it, or take from it
     for item in items:
         machine.step()
         assign(machine, statement.target, item, frame)
@@ -265,13 +273,21 @@ def _run_for(machine: Machine, statement: cst.For, frame: Frame) -> Flow:
     return run_suite(machine, statement.orelse.body, frame) if statement.orelse is not None else None
 
 
+def _drawn(machine: Machine, iteration: Iteration) -> Iterator[Any]:
+    """One item after another; what a break leaves can be gone through later."""
+    machine.heap.touch(iteration)
+    while iteration:
+        yield iteration.pop(0)
+
+
 def _run_while(machine: Machine, statement: cst.While, frame: Frame) -> Flow:
     for _ in range(_MAX_WHILE):
         machine.step()
         known = truth(evaluate(machine, statement.test, frame))
         if known is None:
-            _forget(machine, statement, frame)
-            flow = run_suite(machine, statement.body, frame) if machine.script else None
+            flow = _forget(machine, statement, frame)
+            if machine.script:
+                flow = run_suite(machine, statement.body, frame)
             return flow if flow is not None and flow[0] == "return" else None
         if not known:
             return run_suite(machine, statement.orelse.body, frame) if statement.orelse is not None else None
@@ -280,24 +296,113 @@ def _run_while(machine: Machine, statement: cst.While, frame: Frame) -> Flow:
             return flow
         if flow is not None and flow[0] == "break":
             return None
-    _forget(machine, statement, frame)
+    return _forget(machine, statement, frame)
+
+
+# --- what is not followed ------------------------------------------------------------------------------------------
+
+
+def _run_match(machine: Machine, statement: cst.Match, frame: Frame) -> Flow:
+    return _forget(machine, statement, frame)
+
+
+def _run_class(machine: Machine, statement: cst.ClassDef, frame: Frame) -> Flow:
+    frame.env.variables[statement.name.value] = Unknown(f"the class {statement.name.value} of a function")
     return None
 
 
-def _forget(machine: Machine, statement: cst.For | cst.While, frame: Frame) -> None:
-    """A loop over something unknown: what it assigns is unknown afterwards."""
-    over = statement.iter if isinstance(statement, cst.For) else statement.test
-    why = f"it is assigned in a loop over {frame.slice.code(over)}"
-    cache = machine.memo.setdefault("assigned in loops", {})
+_MUTATING = frozenset(
+    ["add", "append", "clear", "discard", "extend", "insert", "pop", "popitem", "remove", "reverse", "setdefault"]
+    + ["sort", "update"]
+)
+
+
+@dataclass(slots=True)
+class _Touched:
+    """What a statement may change: names, attributes, containers; and whether it may return."""
+
+    names: set[str] = field(default_factory=set)
+    attributes: list[cst.Attribute] = field(default_factory=list)
+    containers: list[cst.BaseExpression] = field(default_factory=list)
+    handed: list[cst.BaseExpression] = field(default_factory=list)
+    returns: bool = False
+
+
+def _forget(machine: Machine, statement: cst.For | cst.While | cst.Match, frame: Frame) -> Flow:
+    """A statement that cannot be run, such as a loop over something unknown: what it may change is unknown afterwards."""
+    over = statement.iter if isinstance(statement, cst.For) else getattr(statement, "test", None)
+    where = f"a loop over {frame.slice.code(over)}" if over is not None else "a match statement"
+    cache = machine.memo.setdefault("touched", {})
     if statement not in cache:
-        cache[statement] = {name for node in walk(statement) for name in _assigned_names(node)}
-    for name in cache[statement]:
-        frame.env.variables[name] = Unknown(why)
+        cache[statement] = _touched(statement)
+    touched: _Touched = cache[statement]
+    changed = Unknown(f"it may be changed in {where}")
+    for container in touched.containers:
+        _poison(machine, _value_of(machine, container, frame), changed)
+    for argument in touched.handed:
+        value = _value_of(machine, argument, frame)
+        if isinstance(value, list) and all(isinstance(item, Tensor) for item in value):
+            _poison(machine, value, changed)
+    for attribute in touched.attributes:
+        receiver = _value_of(machine, attribute.value, frame)
+        if isinstance(receiver, Instance):
+            machine.heap.set(receiver.attrs, attribute.attr.value, changed)
+    for name in touched.names:
+        frame.env.variables[name] = Unknown(f"it is assigned in {where}")
+    return ("return", changed) if touched.returns else None
 
 
-def _assigned_names(node: cst.CSTNode) -> Iterator[str]:
-    if isinstance(node, cst.AssignTarget | cst.AugAssign | cst.For):
-        yield from (target.value for target in walk(node.target) if isinstance(target, cst.Name))
+def _value_of(machine: Machine, node: cst.BaseExpression, frame: Frame) -> Any:
+    attempt = machine.try_out(lambda: evaluate(machine, node, frame))
+    return attempt[0] if attempt is not None else None
+
+
+def _poison(machine: Machine, value: Any, by: Unknown) -> None:
+    if isinstance(value, Instance) and value.payload is not None:
+        value = value.payload
+    if isinstance(value, list | set):
+        machine.heap.touch(value)
+        value.append(by) if isinstance(value, list) else value.add(by)
+    elif isinstance(value, dict):
+        machine.heap.set(value, by, by)
+
+
+def _touched(node: cst.CSTNode) -> _Touched:
+    found = _Touched()
+    pending = [node]
+    while pending:
+        current = pending.pop()
+        match current:
+            case cst.FunctionDef() | cst.Lambda():
+                found.names |= {current.name.value} if isinstance(current, cst.FunctionDef) else set()
+                continue
+            case cst.AssignTarget() | cst.AnnAssign() | cst.AugAssign() | cst.For() | cst.NamedExpr():
+                _touch_target(current.target, found)
+            case cst.MatchAs() if current.name is not None:
+                found.names.add(current.name.value)
+            case cst.Del():
+                _touch_target(current.target, found)
+            case cst.Return():
+                found.returns = True
+            case cst.Call():
+                if isinstance(current.func, cst.Attribute) and current.func.attr.value in _MUTATING:
+                    found.containers.append(current.func.value)
+                found.handed += [arg.value for arg in current.args if isinstance(arg.value, cst.Name | cst.Attribute)]
+        pending += children(current)
+    return found
+
+
+def _touch_target(target: cst.CSTNode, found: _Touched) -> None:
+    match target:
+        case cst.Name():
+            found.names.add(target.value)
+        case cst.Attribute():
+            found.attributes.append(target)
+        case cst.Subscript():
+            found.containers.append(target.value)
+        case cst.Tuple() | cst.List():
+            for element in target.elements:
+                _touch_target(element.value, found)
 
 
 # --- with, try, def ------------------------------------------------------------------------------------------------
@@ -379,5 +484,8 @@ _COMPOUND: dict[type[cst.BaseStatement], Callable[[Machine, Any, Frame], Flow]] 
     cst.While: _run_while,
     cst.With: _run_with,
     cst.Try: _run_try,
+    cst.TryStar: _run_try,
+    cst.Match: _run_match,
+    cst.ClassDef: _run_class,
     cst.FunctionDef: _run_def,
 }

@@ -32,7 +32,7 @@ __all__ = [
     "Function",
     "Input",
     "Instance",
-    "Iterator",
+    "Iteration",
     "LayerOutput",
     "ModuleItems",
     "ModuleValue",
@@ -120,7 +120,7 @@ class Tensor:
         return next(iter(self.terms)) if len(self.terms) == 1 else None
 
 
-class Iterator(list[Any]):
+class Iteration(list[Any]):
     """What is left of an iteration, which can be gone through once."""
 
 

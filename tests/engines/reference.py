@@ -108,7 +108,7 @@ class _Module:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if "DecoderLayer" in type(self).__name__:
-            _Run.current.enter(*args, *kwargs.values())
+            _Run.current.enter(*(*args, *kwargs.values())[:2])  # the stream; what comes after it is beside it
             result = self.forward(*args, **kwargs)
             _Run.current.leave(result)
             return result
@@ -147,6 +147,7 @@ class _Run:
         self.depth = 0
         self.entries: list[Counter[Any]] = []
         self.last: Counter[Any] = Counter()
+        self.branches: dict[frozenset[Any], int] = {}
 
     def fresh(self) -> _Tensor:
         self.count += 1
@@ -156,7 +157,9 @@ class _Run:
         self.entries.append(_total(values))
 
     def leave(self, result: Any) -> None:
-        self.last = _total(result if isinstance(result, tuple) else (result,))
+        parts = result if isinstance(result, tuple) else (result,)
+        self.last = _total(parts)
+        self.branches[parts[0].key] = len(self.entries)
 
 
 def _total(values: Any) -> Counter[Any]:
@@ -206,7 +209,7 @@ def _imported(root: Path) -> Iterator[ModuleType]:
 
 
 def captured(root: Path, ids: list[int] | None, num_layers: int = 12) -> list[str]:
-    """The states that reach the logits processor, named as slots: ``h[k]``, ``norm(h[k])``, else ``other``.
+    """The states that reach the logits processor: ``h[k]``, ``norm(h[k])``, ``partial(h[k])``, else ``other``.
 
     Raises:
         Exception: Whatever the model raises.
@@ -233,6 +236,8 @@ def captured(root: Path, ids: list[int] | None, num_layers: int = 12) -> list[st
             names.append(f"h[{boundaries[state.key]}]")
         elif isinstance(term, tuple) and term[0] == "norm" and term[1] in boundaries:
             names.append(f"norm(h[{boundaries[term[1]]}])")
+        elif state.key in run.branches:
+            names.append(f"partial(h[{run.branches[state.key]}])")
         else:
             names.append("other")
     return names
