@@ -8,15 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-import libcst as cst
-
 from eaglelint.engines.base import DraftReads, Engine, EngineSource, config_object
 from eaglelint.source.identify import Stream
 from eaglelint.source.machine import Budget, BudgetExceeded, Event, Machine, Outcome, Raised
+from eaglelint.source.operators import whole
 from eaglelint.source.slices import Site
 from eaglelint.source.stubs import load_stubs
 from eaglelint.source.tree import Binding
-from eaglelint.source.operators import whole
 from eaglelint.source.values import Cat, Instance, Opaque, Tensor, TensorBuffer
 from eaglelint.wiring import Condition, Evidence, Fault, LayerIds, Slot, Wiring
 
@@ -305,13 +303,15 @@ def _evidence(events: list[Event]) -> tuple[Evidence, ...]:
     setters = [event for event in events if event.kind == "set" and "layer" in event.name]
     if setters:
         last = setters[-1]
+        if last.via is not None:
+            found.append(Evidence(last.via.path, last.via.line, _shortened(last.via.code)))
         found.append(Evidence(last.site.path, last.site.line, f"{last.name} = {_show(last.value)}"))
     slot = 0
     for event in events:
         if event.kind == "capture":
             via = event.via
             if via is not None and via.path != event.site.path:
-                found.append(Evidence(via.path, via.line, f"hands the collector to {_callee(via)}", slot))
+                found.append(Evidence(via.path, via.line, _shortened(via.code), slot))
             found.append(Evidence(event.site.path, event.site.line, event.site.code, slot))
             slot += 1
     joins = [event for event in events if event.kind == "cat"]
@@ -320,8 +320,8 @@ def _evidence(events: list[Event]) -> tuple[Evidence, ...]:
     return tuple(found)
 
 
-def _callee(site: Site) -> str:
-    return site.slice.code(site.node.func) if isinstance(site.node, cst.Call) else "a layer"
+def _shortened(code: str, width: int = 120) -> str:
+    return code if len(code) <= width else code[: width - 1] + "…"
 
 
 def _show(value: Any) -> str:

@@ -358,10 +358,13 @@ def _run(
     if outcomes is None:
         mark, asked = machine.heap.mark(), machine.asked
         machine.depth += 1
+        machine.calls += [site] if site is not None else []
         try:
             outcomes = machine.explore(once, site)
         finally:
             machine.depth -= 1
+            if site is not None:
+                machine.calls.pop()
         pure = key is not None and not frame.env.outer and not any(outcome.changes for outcome in outcomes)
         if pure and not machine.heap.changed(mark):
             machine.keep(tuple(outcome.value for outcome in outcomes), mark, key)

@@ -58,7 +58,8 @@ class FileIndex:
     """All top-level names of one file.
 
     A name that is bound in several places has its last unconditional binding, else its first. ``changes`` has, for each
-    variable, the lines of all top-level statements that set or change it, in order.
+    variable, the lines of all top-level statements that set or change it, in order; ``statements`` those of all that
+    do more than define and import.
     """
 
     functions: dict[str, FunctionInfo] = field(default_factory=dict)
@@ -67,6 +68,7 @@ class FileIndex:
     star_imports: list[Import] = field(default_factory=list)
     assignments: dict[str, tuple[int, int]] = field(default_factory=dict)
     changes: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    statements: list[tuple[int, int]] = field(default_factory=list)
 
 
 def index_source(source: bytes) -> FileIndex:
@@ -83,9 +85,19 @@ def index_source(source: bytes) -> FileIndex:
             tree = ast.parse(source)
     except (ValueError, RecursionError, MemoryError) as error:
         raise SyntaxError(str(error) or type(error).__name__) from error
-    index = FileIndex()
+    index = FileIndex(statements=[_lines(statement) for statement in tree.body if _runs(statement)])
     _index_block(tree.body, index)
     return index
+
+
+def _runs(statement: ast.stmt) -> bool:
+    """Whether a top-level statement does something when a script runs, besides defining and importing."""
+    if isinstance(statement, ast.Expr):
+        return not isinstance(statement.value, ast.Constant)
+    if isinstance(statement, ast.If):
+        return not _is_type_checking(statement.test)
+    kinds = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Try, ast.With, ast.For, ast.While)
+    return isinstance(statement, kinds)
 
 
 def _index_block(body: list[ast.stmt], index: FileIndex, *, conditional: bool = False) -> None:

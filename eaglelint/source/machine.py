@@ -107,7 +107,7 @@ class Event:
     name: str
     value: Any
     site: Site
-    via: Site | None = None  # the call of the decoder layer in which it happened
+    via: Site | None = None  # the call of the decoder layer in which it happened, else of the helper in another file
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +164,7 @@ class Machine:
         self.layer = -1
         self.in_layer = False
         self.layer_site: Site | None = None
+        self.calls: list[Site] = []  # the calls that are running, the outermost first
         # The trail does not tell outcomes apart: two paths that wire the same agree.
         self.events: list[Event] = CacheList()
         self.faults: list[tuple[str, Site, int]] = CacheList()
@@ -225,7 +226,8 @@ class Machine:
 
     def record(self, kind: str, name: str, value: Any, site: Site) -> None:
         self.heap.touch(self.events)
-        self.events.append(Event(kind, name, value, site, self.layer_site if self.in_layer else None))
+        via = self.layer_site if self.in_layer else next((s for s in reversed(self.calls) if s.path != site.path), None)
+        self.events.append(Event(kind, name, value, site, via))
 
     def miss(self, attribute: str, site: Site) -> None:
         """Note that an attribute is read that no class among its bases sets."""
@@ -233,7 +235,7 @@ class Machine:
         self.missing.append((attribute, site))
 
     def hand(self, tensors: Iterable[Tensor]) -> None:
-        """Note what a layer or an add-norm is handed: what either does in place, it does to a capture without a copy."""
+        """Note what a layer or an add-norm is handed: what either does in place, it does to an uncopied capture."""
         for tensor in tensors:
             self.heap.set(self.handed, id(tensor.storage), tensor.storage)
 
@@ -284,6 +286,7 @@ class Machine:
         pending = [value]
         while pending:
             item = pending.pop()
+            container: Any
             match item:
                 case Instance():
                     container, inner = item.attrs, [item.payload, item.args, item.kwargs, *item.attrs.values()]
@@ -358,6 +361,10 @@ class Machine:
         scope.taken.append(Decision(key, texts, choice, site))
         scope.facts[key, texts] = choice
         return choice
+
+    def is_decided(self, key: tuple[str, str], texts: tuple[str, ...]) -> bool:
+        """Whether this path has taken that choice."""
+        return (key, texts) in self._scope.facts
 
     def facts(self) -> frozenset[Any]:
         """The choices that hold on this path."""

@@ -35,6 +35,7 @@ _COMPARISONS = {
 }
 _DATA = (int, float, str, list, tuple, set, frozenset, dict, bool, bytes, range)
 _MAX_REPEAT = 100_000
+_MAX_BITS = 4096
 
 
 def add_tensors(machine: Machine, left: Tensor, right: Tensor, site: Site) -> Tensor:
@@ -83,7 +84,7 @@ def binary(machine: Machine, name: str, left: Any, right: Any, site: Site, *, in
 
 
 def _data_arithmetic(machine: Machine, name: str, left: Any, right: Any, site: Site, *, in_place: bool) -> Any:
-    if name in ("Multiply", "Power", "LeftShift") and _too_large(left, right):
+    if name in ("Multiply", "Power", "LeftShift") and _too_large(name, left, right):
         return Unknown("the result is too large")
     if name == "Add" and isinstance(left, list | tuple) and isinstance(right, list | tuple):
         right = _captured(machine, right, site)
@@ -115,17 +116,17 @@ def _captured(machine: Machine, items: Any, site: Site) -> Any:
     return type(items)(noted)
 
 
-def _too_large(left: Any, right: Any) -> bool:
+def _too_large(name: str, left: Any, right: Any) -> bool:
     for sequence, times in ((left, right), (right, left)):
         if isinstance(sequence, str | list | tuple | bytes) and isinstance(times, int):
             return len(sequence) * max(times, 0) > _MAX_REPEAT
-    return any(isinstance(value, int) and abs(value) > 2**64 for value in (left, right)) or (
-        isinstance(right, int)
-        and not isinstance(left, float)
-        and abs(right) > 4096
-        and isinstance(left, int)
-        and abs(left) > 2**52
-    )
+    if not (isinstance(left, int) and isinstance(right, int)):
+        return False
+    if name == "Power":
+        return max(left.bit_length(), 1) * abs(right) > _MAX_BITS
+    if name == "LeftShift":
+        return left.bit_length() + max(right, 0) > _MAX_BITS
+    return left.bit_length() + right.bit_length() > _MAX_BITS
 
 
 def _tensor_arithmetic(machine: Machine, name: str, left: Any, right: Any, site: Site) -> Any:

@@ -160,15 +160,26 @@ def _run_side(machine: Machine, statement: cst.If, side: bool, frame: Frame) -> 
 
 
 def choose(machine: Machine, test: cst.BaseExpression, frame: Frame) -> bool:
-    """Decide an unknown condition for this path."""
-    code = frame.slice.code(test)
-    negated = code.removeprefix("not ") if code.startswith("not ") else f"not ({code})"
-    if " " not in code:
-        negated = f"not {code}"
+    """Decide an unknown condition for this path; "not x" is decided by what x was decided to be, and the reverse."""
+    inner, negated = test, False
+    while isinstance(inner, cst.UnaryOperation) and isinstance(inner.operator, cst.Not):
+        inner, negated = inner.expression, not negated
+    code = frame.slice.code(inner)
+    opposite = f"not ({code})" if " " in code else f"not {code}"
+    if isinstance(inner, cst.Comparison) and len(inner.comparisons) == 1:
+        for positive, negative in ((" is ", " is not "), (" in ", " not in "), (" == ", " != ")):
+            if isinstance(inner.comparisons[0].operator, cst.IsNot | cst.NotIn | cst.NotEqual) and negative in code:
+                code, opposite, negated = code.replace(negative, positive, 1), code, not negated
+                break
+    holds, fails = f"when {code}", f"when {opposite}"
     # The usual case first: what a "not" or an inequality guards against is rarer than what it does not.
-    texts = (f"when {negated}", f"when {code}")
+    texts = (holds, fails) if negated else (fails, holds)
+    key = (frame.function, code)
+    if machine.is_decided(key, texts[::-1]):
+        texts = texts[::-1]
     values = _read_values(machine, test, frame) if machine.script else ()
-    return bool(machine.decide((frame.function, code), texts, Site(frame.slice, test), values))
+    choice = machine.decide(key, texts, Site(frame.slice, test), values)
+    return (texts[choice] == holds) != negated
 
 
 def _unknown_parts(machine: Machine, test: cst.BaseExpression, frame: Frame) -> list[cst.BaseExpression]:
@@ -312,8 +323,21 @@ def _run_class(machine: Machine, statement: cst.ClassDef, frame: Frame) -> Flow:
 
 
 _MUTATING = frozenset(
-    ["add", "append", "clear", "discard", "extend", "insert", "pop", "popitem", "remove", "reverse", "setdefault"]
-    + ["sort", "update"]
+    {
+        "add",
+        "append",
+        "clear",
+        "discard",
+        "extend",
+        "insert",
+        "pop",
+        "popitem",
+        "remove",
+        "reverse",
+        "setdefault",
+        "sort",
+        "update",
+    }
 )
 
 
@@ -329,7 +353,7 @@ class _Touched:
 
 
 def _forget(machine: Machine, statement: cst.For | cst.While | cst.Match, frame: Frame) -> Flow:
-    """A statement that cannot be run, such as a loop over something unknown: what it may change is unknown afterwards."""
+    """A statement that cannot be run, a loop over something unknown: what it may change is unknown afterwards."""
     over = statement.iter if isinstance(statement, cst.For) else getattr(statement, "test", None)
     where = f"a loop over {frame.slice.code(over)}" if over is not None else "a match statement"
     cache = machine.memo.setdefault("touched", {})

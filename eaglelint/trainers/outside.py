@@ -140,7 +140,7 @@ class Recorder(Machine):
             return Unknown(f"{name} is set by code that does not parse")
         if len(outcomes) != 1 or outcomes[0].raised is not None:
             return Unknown(f"{name} depends on a condition")
-        self.keep(outcomes[0].value, mark)
+        self.keep(outcomes[0].value, mark, (module.name, name))
         return outcomes[0].value
 
     # --- attributes ---
@@ -208,12 +208,8 @@ class Recorder(Machine):
 
 
 def top_statements(module: SourceModule) -> list[tuple[int, int]]:
-    """The lines of a module's own statements, without those inside others."""
-    spans: list[tuple[int, int]] = []
-    for line, end_line in sorted(module.index.statements, key=lambda span: (span[0], -span[1])):
-        if not spans or end_line > spans[-1][1]:
-            spans.append((line, end_line))
-    return spans
+    """The lines of a module's own statements, in order."""
+    return module.index.statements
 
 
 def _may_set(text: str, name: str) -> bool:

@@ -144,7 +144,6 @@ for i, layer in enumerate(self.layers):
     hidden_states, residual = layer(hidden_states, residual)
 """)
     ),
-    "a generator as the set of ids": Model(setter="self.model.layers_to_capture = (i + 1 for i in layer_ids or [1, 5])"),
     "a counter that a closure changes": Model(
         loop=loop("""
 count = 0
@@ -403,9 +402,13 @@ def __setattr__(self, name, value):
         ),
         "",
     ),
+    "a generator of ids, which the first layer uses up": (
+        Model(setter="self.model.layers_to_capture = (i + 1 for i in layer_ids or [1, 5])"),
+        "no captured state was found",
+    ),
     "a scaled branch": (Model(loop=captures("aux.append(hidden_states * 0.5)")), "does not join the stream"),
     "a difference": (Model(loop=captures("aux.append(hidden_states - residual)")), "does not join the stream"),
-    "a scaled state": (Model(loop=captures(f"aux.append(({STATE}) * 0.5)")), "no plain sum"),
+    "a scaled state": (Model(loop=captures(f"aux.append(({STATE}) * 0.5)")), "does not join the stream"),
     "a state inside a layer": (
         Model(
             layer_args="hidden_states, captured=None",
@@ -428,7 +431,7 @@ return self.norm(hidden_states), aux
     "the residual alone": (Model(loop=captures("aux.append(residual)")), "one branch short of h[2]"),
     "a function that is not among the sources": (
         Model(top="from somewhere import fuse", loop=captures(f"aux.append(fuse({STATE}))")),
-        "the call of fuse could not be followed",
+        "the call of somewhere.fuse could not be followed (sglang/srt/models/llama.py:",
     ),
     "the ids themselves": (Model(top="from somewhere import choose", setter="self.model.layers_to_capture = choose()"), ""),
 }

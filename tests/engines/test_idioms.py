@@ -572,6 +572,6 @@ return self.norm(hidden_states), aux
     wiring = derive(tmp_path, model, (1,))
     assert (wiring.status, str(wiring)) == ("exact", "h[2]")
     assert [(item.path.rsplit("/", 1)[-1], item.note) for item in wiring.evidence if item.slot == 0] == [
-        ("llama.py", "hands the collector to layer"),
+        ("llama.py", "layer(hidden_states, captured=aux if i in self.layers_to_capture else None)"),
         ("other.py", "captured.append(hidden_states)"),
     ]

@@ -118,6 +118,8 @@ def _stops(row: dict[str, Any], wiring: Wiring, shown: str) -> None:
     """Not an exact answer: the line at which the code stops is told, and no state is claimed that it does not give."""
     assert wiring.status != "exact", shown
     place = Place.read(row["stops"])
+    if any(f"{row['stops']})" in condition.text for condition in wiring.conditions):
+        return  # conditional on the code not stopping at that line
     told = [(fault.path, fault.line) for fault in wiring.faults]
     told += [(item.path, item.line) for item in wiring.evidence if item.note.startswith("raises")]
     if row.get("required", True) or told:
