@@ -65,7 +65,7 @@ def unpack(value: Any, count: int, star: int | None, site: Site) -> list[Any]:
     """
     if isinstance(value, Instance) and value.payload is not None:
         value = value.payload
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | range | str):
         items = list(value)
         if star is not None and len(items) >= count - 1:
             left_over = len(items) - (count - 1)

@@ -527,11 +527,15 @@ def _sequence(kind: Callable[[Any], Any]) -> Callable[..., Any]:
 
 
 def _dict(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site | None, caller: Frame | None) -> Any:
-    result = dict(kwargs)
-    for source in args:
-        if not isinstance(source, dict):
+    result: dict[Any, Any] = {}
+    for source in (*args, kwargs):
+        pairs = list(source.items()) if isinstance(source, dict) else _pairs(machine, source, site)
+        if pairs is None:
             return Unknown("a dict of unknown items")
-        result = {**source, **result}
+        try:
+            result.update(pairs)
+        except TypeError:
+            return Unknown("a dict whose keys are not known")
     return machine.heap.born(result)
 
 

@@ -254,7 +254,7 @@ def _call_function(
         and (function.info.name == "__init__" or sets_attribute(function, caller.wanted))
     ):
         run_initialiser(machine, instance, function, args, kwargs, caller.wanted)
-        return None
+        return None if function.info.name == "__init__" else Unknown(f"the result of {function.info.name}")
     machine.followed.add((str(function.module.path), function.info.line))
     if receiver is not None:
         args = (receiver, *args)

@@ -19,6 +19,7 @@ __all__ = [
     "default_values",
     "function_node",
     "initial_attribute",
+    "is_as_made",
     "run_initialiser",
     "sets_attribute",
 ]
@@ -45,6 +46,19 @@ def default_values(machine: Machine, parameters: cst.Parameters, frame: Frame) -
     }
 
 
+def _default(machine: Machine, node: cst.BaseExpression, frame: Frame) -> Any:
+    """A default of a function: a list or dict is made once, and all calls share it."""
+    from eaglelint.source.expressions import evaluate
+
+    key = ("default", id(node))
+    if key in machine.memo:
+        return machine.memo[key]
+    value = evaluate(machine, node, frame)
+    if isinstance(value, list | dict | set):
+        machine.memo[key] = value
+    return value
+
+
 def bind_arguments(
     machine: Machine,
     parameters: cst.Parameters,
@@ -57,8 +71,6 @@ def bind_arguments(
 
     Without ``defaults`` a default is evaluated when it is needed: that of a function of a module or class.
     """
-    from eaglelint.source.expressions import evaluate
-
     defaults = defaults or {}
     rest = kwargs.get(REST)
 
@@ -76,7 +88,7 @@ def bind_arguments(
         elif name in defaults:
             variables[name] = defaults[name]
         elif parameter.default is not None:
-            variables[name] = evaluate(machine, parameter.default, frame)
+            variables[name] = _default(machine, parameter.default, frame)
         else:
             variables[name] = Unknown(f"the argument {name}")
     if isinstance(parameters.star_arg, cst.Param):
@@ -90,7 +102,7 @@ def bind_arguments(
         elif name in defaults:
             variables[name] = defaults[name]
         elif parameter.default is not None:
-            variables[name] = evaluate(machine, parameter.default, frame)
+            variables[name] = _default(machine, parameter.default, frame)
         else:
             variables[name] = Unknown(f"the argument {name}")
     if parameters.star_kwarg is not None:
@@ -136,7 +148,17 @@ def initial_attribute(machine: Machine, instance: Instance, name: str) -> Any:
         found = Unknown(f"{name} is set at run time", present=True)
     if found is not MISSING:
         machine.heap.set(instance.lazy, name, found)
+        if isinstance(found, list | dict | set):
+            machine.memo.setdefault(("as made", id(found)), (found, list(found)))
     return found
+
+
+def is_as_made(machine: Machine, value: Any) -> bool:
+    """Whether a container holds what ``__init__`` left in it."""
+    known = machine.memo.get(("as made", id(value)))
+    if known is None or known[0] is not value:
+        return True
+    return len(known[1]) == len(value) and all(a is b for a, b in zip(known[1], value, strict=True))
 
 
 def _build(machine: Machine, instance: Instance, initialiser: Function, name: str) -> Any:

@@ -53,6 +53,8 @@ def truth(value: Any) -> bool | None:
     if isinstance(value, Instance):
         if value.payload is not None:
             return bool(value.payload)
+        if value.cls is not None and value.cls.info.methods.keys() & {"__bool__", "__len__"}:
+            return None
         # An object without source may have a truth of its own; one that was made up for the run stands for something.
         return True if value.cls is not None or value.attrs or value.closed else None
     if isinstance(value, Unknown | Tensor | External | Dim):

@@ -87,7 +87,7 @@ def _bound_value(machine: Machine, bound: Binding | str, name: str) -> Any:
         case FunctionInfo():
             return Function(bound.module, bound.item)
         case (line, end_line):
-            return _module_variable(machine, bound.module, name, line, end_line)
+            return _module_variable(machine, bound.module, bound.name or name, line, end_line)
 
 
 def _module_variable(machine: Machine, module: SourceModule, name: str, line: int, end_line: int) -> Any:
@@ -326,6 +326,10 @@ def _instance_attribute(machine: Machine, instance: Instance, name: str) -> Any:
     for built in reversed(instance.building):
         if name in built:
             return built[name]
+    if instance.building and instance.cls is not None:
+        found = _value_in_init(machine, instance, name)
+        if found is not MISSING:
+            return found
     if name in instance.attrs:
         return instance.attrs[name]
     if name in instance.lazy:
@@ -353,6 +357,18 @@ def _instance_attribute(machine: Machine, instance: Instance, name: str) -> Any:
     if name in _LAYER_LISTS and machine.num_layers and instance.layer is None and instance.name == "model":
         return opaque_layers(machine)
     return _outside(machine, instance, name, Unknown(f"{name} of {instance.name or 'something that is not known'}"))
+
+
+def _value_in_init(machine: Machine, instance: Instance, name: str) -> Any:
+    """What ``__init__`` itself sees in an attribute, whatever was set since; the same object, so that it is shared."""
+    from eaglelint.source.construct import initial_attribute, is_as_made
+
+    found = instance.lazy[name] if name in instance.lazy else MISSING
+    if found is MISSING and name in instance.attrs:
+        found = initial_attribute(machine, instance, name)
+    if found is not MISSING and not is_as_made(machine, found):
+        return Unknown(f"{name} was changed since __init__")
+    return found
 
 
 def _held_by_module(found: Any, name: str) -> Any:
@@ -432,7 +448,8 @@ def _class_variable(machine: Machine, cls: ClassValue, name: str, line: int, end
         except SyntaxError:
             return machine.globals[key]
         mark = machine.heap.mark()
-        read = set(re.findall(r"\w+", cls.module.text(line, end_line))) & cls.info.assignments.keys() - {name}
+        text = "".join(cls.module.text(*lines) for lines in cls.info.changes.get(name, [(line, end_line)]))
+        read = set(re.findall(r"\w+", text)) & cls.info.assignments.keys() - {name}
         others = {other: _class_variable(machine, cls, other, *cls.info.assignments[other]) for other in read}
         outcomes = machine.explore(lambda: _variable_after(machine, cls.module, pieces, name, others), None)
         if len(outcomes) == 1 and outcomes[0].raised is None:

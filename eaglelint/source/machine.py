@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,11 +32,14 @@ __all__ = [
 
 
 class Raised(Exception):
-    """The interpreted code raises an exception of that type."""
+    """The interpreted code raises an exception of that type; ``kinds`` are the names under which it is caught."""
 
-    def __init__(self, kind: str, message: str, site: Site | None) -> None:
+    def __init__(self, kind: str, message: str, site: Site | None, parents: Iterable[str] = ()) -> None:
         super().__init__(f"{kind}: {message}")
         self.kind = kind
+        known = getattr(builtins, kind, None)
+        mro = [entry.__name__ for entry in known.__mro__] if isinstance(known, type) else []
+        self.kinds = frozenset((kind, "Exception", "BaseException", *mro, *parents))
         self.message = message
         self.site = site
 

@@ -99,6 +99,8 @@ def _data_arithmetic(machine: Machine, name: str, left: Any, right: Any, site: S
     except ZeroDivisionError as error:
         raise Raised("ZeroDivisionError", str(error), site) from error
     except (TypeError, ValueError, OverflowError, ArithmeticError) as error:
+        if name in ("BitAnd", "BitOr", "BitXor", "Subtract") and isinstance(left, list):
+            return Unknown("an operation on a view of a dict")  # which is kept as a list
         raise Raised("TypeError", str(error), site) from error
     return machine.heap.born(result) if isinstance(result, list | set | dict) else result
 
@@ -175,6 +177,8 @@ def compare(machine: Machine, name: str, left: Any, right: Any, site: Site) -> A
     if name in ("Is", "IsNot"):
         return _identity(left, right, name == "Is")
     if name in ("In", "NotIn"):
+        if right is None or isinstance(right, int | float):
+            raise Raised("TypeError", f"{right!r} is no container", site)
         found = _drawn_until(machine, right, left) if isinstance(right, Iteration) else _contains(right, left)
         return Unknown("membership is not known") if found is None else found == (name == "In")
     if isinstance(left, Instance) and left.payload is not None:

@@ -13,12 +13,12 @@ from eaglelint.source.calls import call_value
 from eaglelint.source.construct import default_values
 from eaglelint.source.expressions import evaluate, iterate, truth
 from eaglelint.source.index import Import
-from eaglelint.source.lookup import MISSING, get_attribute, import_value
+from eaglelint.source.lookup import MISSING, class_mro, get_attribute, import_value
 from eaglelint.source.machine import UNCLEAR, Machine, Raised, TooLong, same_net
 from eaglelint.source.operators import binary
 from eaglelint.source.same import NotJoinable, join
 from eaglelint.source.slices import Site
-from eaglelint.source.values import BoundMethod, Closure, Frame, Instance, Iteration, Tensor, Unknown
+from eaglelint.source.values import BoundMethod, ClassValue, Closure, Frame, Instance, Iteration, Tensor, Unknown
 from eaglelint.source.walk import children
 
 __all__ = ["Flow", "run_block", "run_function_body"]
@@ -28,17 +28,6 @@ Flow = tuple[str, Any] | None
 
 _MAX_LOOP = 4096
 _MAX_WHILE = 256
-
-# Which except clauses catch which raised exception; the interpreter itself raises only these.
-_PARENTS = {
-    "IndexError": {"IndexError", "LookupError"},
-    "KeyError": {"KeyError", "LookupError"},
-    "AttributeError": {"AttributeError"},
-    "TypeError": {"TypeError"},
-    "ValueError": {"ValueError"},
-    "AssertionError": {"AssertionError"},
-    "ImportError": {"ImportError", "ModuleNotFoundError"},
-}
 
 
 def run_function_body(machine: Machine, node: cst.FunctionDef, frame: Frame) -> Any:
@@ -117,8 +106,14 @@ def _raised(machine: Machine, statement: cst.Raise, frame: Frame) -> Raised:
     if statement.exc is None:
         return Raised("Exception", "raised again", site)
     target = statement.exc.func if isinstance(statement.exc, cst.Call) else statement.exc
+    cls = evaluate(machine, target, frame)
+    parents: list[str] = []
+    if isinstance(cls, ClassValue):
+        for entry in class_mro(machine, cls):
+            name = entry if isinstance(entry, str) else entry.info.name
+            parents += Raised(name.rsplit(".", 1)[-1], "", None).kinds
     kind = frame.slice.code(target).rsplit(".", 1)[-1]
-    return Raised(kind, frame.slice.code(statement.exc), site)
+    return Raised(kind, frame.slice.code(statement.exc), site, parents)
 
 
 # --- conditions ----------------------------------------------------------------------------------------------------
@@ -454,7 +449,7 @@ def _run_try(machine: Machine, statement: cst.Try | cst.TryStar, frame: Frame) -
     finally:
         machine.catching -= 1
     if caught is not None:
-        handler = next((h for h in statement.handlers if _catches(h.type, caught.kind, frame)), None)
+        handler = next((h for h in statement.handlers if _catches(h.type, caught, frame)), None)
         if handler is None:
             if statement.finalbody is not None:
                 run_suite(machine, statement.finalbody.body, frame)
@@ -469,12 +464,11 @@ def _run_try(machine: Machine, statement: cst.Try | cst.TryStar, frame: Frame) -
     return flow
 
 
-def _catches(types: cst.BaseExpression | None, kind: str, frame: Frame) -> bool:
+def _catches(types: cst.BaseExpression | None, raised: Raised, frame: Frame) -> bool:
     if types is None:
         return True
     nodes = [element.value for element in types.elements] if isinstance(types, cst.Tuple) else [types]
-    names = {frame.slice.code(node).rsplit(".", 1)[-1] for node in nodes}
-    return bool(names & ({"Exception", "BaseException", kind} | _PARENTS.get(kind, set())))
+    return any(frame.slice.code(node).rsplit(".", 1)[-1] in raised.kinds for node in nodes)
 
 
 def _run_def(machine: Machine, statement: cst.FunctionDef, frame: Frame) -> Flow:

@@ -65,6 +65,7 @@ class Binding:
 
     module: SourceModule
     item: ClassInfo | FunctionInfo | tuple[int, int] | None
+    name: str = ""  # of a variable, as its module knows it
 
     @property
     def is_module(self) -> bool:
@@ -136,7 +137,7 @@ class SourceTree:
         if name in index.imports:
             return self.resolve_import(module, index.imports[name])
         if name in index.assignments:
-            return Binding(module, index.assignments[name])
+            return Binding(module, index.assignments[name], name)
         for star in index.star_imports:
             source = self.module(module.absolute(star))
             if source is not None and not name.startswith("_"):
