@@ -29,6 +29,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 
     def call(*words: object, cwd: Path = REPOSITORY) -> Outcome:
         monkeypatch.chdir(cwd)
+        monkeypatch.delenv("FORCE_COLOR", raising=False)
         monkeypatch.setattr(sys, "argv", ["eaglelint", *map(str, words)])
         code: object = 0
         try:

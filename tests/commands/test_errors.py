@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -164,8 +165,9 @@ def test_words_that_no_command_takes(run: Callable[..., Any], words: tuple[str, 
     """An unknown flag, value or command, and a missing flag, are exit code 2 with how to get help."""
     outcome = run(*words)
     assert (outcome.code, outcome.stdout) == (2, "")
-    assert outcome.stderr.startswith("Usage: ")
-    assert "for help" in outcome.stderr
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", outcome.stderr)  # typer colours its errors where CI asks for it
+    assert plain.strip().startswith("Usage: ")
+    assert "for help" in plain
     assert "Traceback" not in outcome.stderr
 
 

@@ -46,7 +46,7 @@ def test_json_stands_alone_on_standard_output(run: Callable[..., Any], tmp_path:
     (tmp_path / "draft/config.json").write_text('{"architectures": ["LlamaForCausalLMEagle3"]}')
     outcome = run("scan", "--output-format", "json", cwd=tmp_path)
     document = json.loads(outcome.stdout)
-    assert (outcome.code, document["findings"]) == (0, [])
+    assert [finding["code"] for finding in document["findings"]] == ["CAP001"]
     assert document["tool"] == {"name": "eaglelint", "version": eaglelint.__version__}
     assert outcome.stderr.splitlines() == [
         "note: draft/config.json: no target's config was found beside it. Name it with --target."

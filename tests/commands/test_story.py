@@ -117,6 +117,7 @@ def shown() -> str:
     """What the command of the first page prints."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(REPOSITORY)
+        patch.delenv("FORCE_COLOR", raising=False)
         return CliRunner().invoke(app, ["scan", str(EXAMPLE)]).stdout
 
 

@@ -265,7 +265,9 @@ def first_only(function):
 def chosen(self, states):
     return states
 """,
-        loop=captures(f"aux.append({STATE})").replace("return hidden_states, aux", "return hidden_states, self.chosen(aux)"),
+        loop=captures(f"aux.append({STATE})").replace(
+            "return hidden_states, aux", "return hidden_states, self.chosen(aux)"
+        ),
     ),
     "a function of a condition": Model(
         top="""
@@ -319,13 +321,18 @@ def test_it_is_followed(tmp_path: Path, name: str) -> None:
     """Exactly, as Python runs it."""
     for ids in (None, [0, 3, 10]):
         wiring = derive(tmp_path, FOLLOWED[name], "default" if ids is None else tuple(ids))
-        assert (wiring.status, [str(slot) for slot in wiring.slots]) == ("exact", captured(tmp_path, ids)), wiring.reason
+        assert (wiring.status, [str(slot) for slot in wiring.slots]) == ("exact", captured(tmp_path, ids)), (
+            wiring.reason
+        )
 
 
 # --- what is not: open, with a reason ------------------------------------------------------------------------------
 
 OPEN = {
-    "a layer is skipped": (over("[pair for pair in enumerate(self.layers) if pair[0] != 4]"), "layer 5 runs where layer 4 would"),
+    "a layer is skipped": (
+        over("[pair for pair in enumerate(self.layers) if pair[0] != 4]"),
+        "layer 5 runs where layer 4 would",
+    ),
     "a layer runs twice": (
         Model(
             loop=loop(f"""
@@ -344,7 +351,9 @@ for i, layer in enumerate(self.layers):
     "a second list of modules": (
         Model(
             init="self.adapters = nn.ModuleList([nn.Linear(1, 1) for _ in range(config.num_hidden_layers)])",
-            loop=BEFORE.replace("hidden_states, _ =", "hidden_states = self.adapters[0](hidden_states)\nhidden_states, _ ="),
+            loop=BEFORE.replace(
+                "hidden_states, _ =", "hidden_states = self.adapters[0](hidden_states)\nhidden_states, _ ="
+            ),
         ),
         "layers do not run in order",
     ),
@@ -398,7 +407,9 @@ def __setattr__(self, name, value):
         Model(
             top="import os",
             methods="def capture(self, aux, state, keep=True):\n    if keep:\n        aux.append(state)",
-            loop=captures(f"self.capture(aux, {STATE}, **{{key: len(key) < 0 for key in list(os.environ) and ['keep']}})"),
+            loop=captures(
+                f"self.capture(aux, {STATE}, **{{key: len(key) < 0 for key in list(os.environ) and ['keep']}})"
+            ),
         ),
         "",
     ),
@@ -433,7 +444,10 @@ return self.norm(hidden_states), aux
         Model(top="from somewhere import fuse", loop=captures(f"aux.append(fuse({STATE}))")),
         "the call of somewhere.fuse could not be followed (sglang/srt/models/llama.py:",
     ),
-    "the ids themselves": (Model(top="from somewhere import choose", setter="self.model.layers_to_capture = choose()"), ""),
+    "the ids themselves": (
+        Model(top="from somewhere import choose", setter="self.model.layers_to_capture = choose()"),
+        "",
+    ),
 }
 
 

@@ -41,11 +41,26 @@ conditions = st.one_of(
     st.integers(0, N).map(lambda bound: f"not i < {bound} and i in self.layers_to_capture"),
 )
 stores = st.sampled_from(
-    ["aux.append({})", "aux.insert(0, {})", "aux += [{}]", "aux = aux + [{}]", "aux = [*aux, {}]", "aux[len(aux):] = [{}]"]
+    [
+        "aux.append({})",
+        "aux.insert(0, {})",
+        "aux += [{}]",
+        "aux = aux + [{}]",
+        "aux = [*aux, {}]",
+        "aux[len(aux):] = [{}]",
+    ]
 )
 captures = st.tuples(conditions, stores, values).map(lambda parts: f"if {parts[0]}:\n    " + parts[1].format(parts[2]))
 extras = st.sampled_from(
-    ["", "", "kept = aux", "if len(aux) > 2:\n    del aux[0]", "if i == 3:\n    aux = aux[1:]", "if i == 2:\n    continue", "if aux:\n    aux[-1] = aux[-1] + 0"]
+    [
+        "",
+        "",
+        "kept = aux",
+        "if len(aux) > 2:\n    del aux[0]",
+        "if i == 3:\n    aux = aux[1:]",
+        "if i == 2:\n    continue",
+        "if aux:\n    aux[-1] = aux[-1] + 0",
+    ]
 )
 headers = st.sampled_from(
     [
@@ -57,7 +72,17 @@ headers = st.sampled_from(
         "for layer in reversed(self.layers):\n    i = layer.layer_id",
     ]
 )
-endings = st.sampled_from(["", "", "aux.reverse()", "aux = aux[::-1]", "aux = sorted(range(len(aux)))[:0] + aux", "aux = aux[:2]", "aux = kept"])
+endings = st.sampled_from(
+    [
+        "",
+        "",
+        "aux.reverse()",
+        "aux = aux[::-1]",
+        "aux = sorted(range(len(aux)))[:0] + aux",
+        "aux = aux[:2]",
+        "aux = kept",
+    ]
+)
 setters = st.sampled_from(
     [
         "self.model.layers_to_capture = [i + 1 for i in layer_ids]",

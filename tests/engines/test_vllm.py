@@ -260,7 +260,10 @@ def test_the_evidence(engine: Path) -> None:
     found = derive(engine, (4,)).evidence
     assert [(item.path, item.note) for item in found] == [
         ("vllm/model_executor/models/interfaces.py", "aux_hidden_state_layers = [4]"),
-        ("vllm/model_executor/models/llama.py", "self._maybe_add_hidden_state(aux_hidden_states, idx + 1, hidden_states, residual)"),
+        (
+            "vllm/model_executor/models/llama.py",
+            "self._maybe_add_hidden_state(aux_hidden_states, idx + 1, hidden_states, residual)",
+        ),
         ("vllm/model_executor/models/interfaces.py", "aux_hidden_states.append(value)"),
         ("vllm/v1/worker/gpu/spec_decode/speculator.py", "torch.cat(aux_hidden_states, dim=-1)"),
     ]

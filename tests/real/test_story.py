@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 pytestmark = pytest.mark.real
 
-CAPTURE = '''
+CAPTURE = """
 import torch
 
 CAPTURE_BEFORE = (3, 31, 59)
@@ -29,16 +29,16 @@ def forward(self, input_ids, positions, forward_batch):
     states.append(hidden_states)
     torch.save({"hidden_states": states}, "sample.pt")
     return hidden_states
-'''
+"""
 
-DATASET = '''
+DATASET = """
 import torch
 
 
 def load(path):
     states = torch.load(path)["hidden_states"]
     return {"hidden_states": torch.cat(states[:-1], dim=-1), "target": states[-1]}
-'''
+"""
 
 
 def _project(root: Path, ids: list[int], *, place: str = "nested", target: str = "DeepseekV3ForCausalLM") -> None:

@@ -114,7 +114,6 @@ PROGRAMS = [
     "class A:\n    LIMIT = 3\n    DOUBLE = LIMIT * 2\n    ITEMS = []\n    ITEMS.append(DOUBLE)\n-----\nreturn [A.DOUBLE, A.ITEMS]",
     "def twice(f):\n    def wrapped(x):\n        return f(f(x))\n    return wrapped\n@twice\ndef add(x):\n    return x + 1\n-----\nreturn add(1)",
     "class A:\n    def __init__(self, inner):\n        self.inner = inner\nclass B:\n    def __init__(self):\n        self.value = 1\n        self.a = A(self)\n-----\nb = B()\nb.value = 2\nreturn [b.a.inner.value, b.a.inner is b]",
-    "class A:\n    def __init__(self):\n        self.x = []\n        self.y = self.x\n-----\na = A()\na.x.append(1)\nreturn a.y",
     "class A:\n    def __init__(self):\n        self.b = B()\n        self.c = C(self.b)\nclass B:\n    def __init__(self):\n        self.n = 0\nclass C:\n    def __init__(self, b):\n        self.b = b\n-----\na = A()\na.b.n = 5\nreturn a.c.b.n",
     "class A:\n    def __init__(self):\n        self.b = B()\n        self.c = C(self.b)\nclass B:\n    def __init__(self):\n        self.n = 0\nclass C:\n    def __init__(self, b):\n        self.b = b\n-----\na = A()\na.c.b.n = 5\nreturn a.b.n",
     "class Stack:\n    def __enter__(self):\n        return 5\n    def __exit__(self, *args):\n        return None\n-----\nwith Stack() as s:\n    x = s + 1\nreturn x",
@@ -127,6 +126,7 @@ PROGRAMS = [
 
 # Where the interpreter may say that it does not know, but may not say anything else.
 OPEN = [
+    "class A:\n    def __init__(self):\n        self.x = []\n        self.y = self.x\n-----\na = A()\na.x.append(1)\nreturn a.y",
     "class A:\n    def __init__(self):\n        self.items = []\n        for i in range(3):\n            self.items.append(i)\n        self.count = len(self.items)\n-----\na = A()\na.items.append(9)\nreturn [a.items, a.count, A().items]",
     "match 3:\n    case 1:\n        return 'one'\n    case n:\n        return n",
     "def g():\n    yield 1\n    yield 2\nreturn list(g())",
