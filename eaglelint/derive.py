@@ -303,9 +303,9 @@ def _evidence(events: list[Event]) -> tuple[Evidence, ...]:
     setters = [event for event in events if event.kind == "set" and "layer" in event.name]
     if setters:
         last = setters[-1]
+        found.append(Evidence(last.site.path, last.site.line, f"{last.name} = {_show(last.value)}"))
         if last.via is not None:
             found.append(Evidence(last.via.path, last.via.line, _shortened(last.via.code)))
-        found.append(Evidence(last.site.path, last.site.line, f"{last.name} = {_show(last.value)}"))
     slot = 0
     for event in events:
         if event.kind == "capture":

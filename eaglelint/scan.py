@@ -26,6 +26,8 @@ __all__ = ["Options", "ScanResult", "gather", "scan_pipelines", "survey_engine"]
 
 Progress = Callable[[str], None]
 
+# The kinds of draft that are fed captured states of the target.
+CAPTURING_KINDS = ("eagle3", "peagle", "dflash", "domino", "dspark")
 _DECLARED = {"layer-output": 1, "boundary": 0}
 _SURVEY_LAYERS = 12
 _SURVEY_BUDGET = Budget(steps=8_000, attribute_steps=3_000)
@@ -65,38 +67,70 @@ def scan_pipelines(
     for pipeline in pipelines:
         progress(f"reading {pipeline.name}")
         try:
-            facts, problems = gather(pipeline, options, progress)
+            facts, problems, notes = gather(pipeline, options, progress)
         except EaglelintError as error:
             result += ScanResult(notes=pipeline.notes, problems=(str(error),))
             continue
         findings = tuple(finding for rule in rules for finding in rule.check(rule, facts))
         wirings = (*((facts.training,) if facts.training else ()), *(served.wiring for served in facts.servings))
-        result += ScanResult(findings, wirings, pipeline.notes, problems)
+        result += ScanResult(findings, wirings, pipeline.notes + notes, problems)
     return replace(result, findings=tuple(sorted(set(result.findings), key=_order)))
 
 
 def gather(
     pipeline: PipelineInput, options: Options, progress: Progress = lambda _: None
-) -> tuple[Facts, tuple[str, ...]]:
-    """Read a pipeline's artifacts and derive the wirings at both ends."""
+) -> tuple[Facts, tuple[str, ...], tuple[str, ...]]:
+    """Read a pipeline's artifacts and derive the wirings at both ends.
+
+    Returns:
+        The facts; sentences on files that could not be read; notes.
+
+    Raises:
+        UnreadableInput: The draft, the target or an engine cannot be read.
+        WrongUsage: Something that is needed was not said.
+    """
     draft = read_draft(pipeline.draft, display_path(pipeline.draft))
     target = _target(pipeline, options)
+    kind = _kind(pipeline, draft)
     if pipeline.serving and target is None:
         raise WrongUsage(
             f"{draft.path}: no target config is known for this draft, and what it is served depends on the target's "
             "layers and class. Pass --target PATH (a config.json or its directory), or --num-layers N and "
             "--target-class CLASS."
         )
+    notes: tuple[str, ...] = ()
     ends: list[_End] = []
-    for spec in pipeline.serving:
-        assert target is not None
-        progress(f"deriving what {spec} serves")
-        ends.append(_serve(open_serving(spec, root=Path.cwd()), pipeline, draft, target, options))
+    if pipeline.serving and kind not in CAPTURING_KINDS:
+        notes = (_no_states(draft, kind),)
+    else:
+        for spec in pipeline.serving:
+            assert target is not None
+            progress(f"deriving what {spec} serves")
+            ends.append(_serve(open_serving(spec, root=Path.cwd()), kind, draft, target, options))
+    missing = tuple(
+        f"{display_path(path)} does not exist. Check --training." for path in pipeline.training if not path.exists()
+    )
     training, problems = _training(pipeline, draft, target, [end.wiring for end in ends], progress)
+    problems = missing + problems
     for end in ends:
         problems += tuple(end.handle.source.tree.unreadable.values())
     progress("asking the rules")
-    return Facts(draft, target, training, tuple(_judge(end, draft, training) for end in ends)), problems
+    return Facts(draft, target, training, tuple(_judge(end, draft, training) for end in ends)), problems, notes
+
+
+def _kind(pipeline: PipelineInput, draft: DraftConfig) -> str:
+    if pipeline.draft_kind is None:
+        return draft.kind
+    known = (*CAPTURING_KINDS, "eagle", "mtp")
+    if pipeline.draft_kind not in known:
+        raise WrongUsage(f"--draft-kind {pipeline.draft_kind}: known are {', '.join(known)}.")
+    return pipeline.draft_kind
+
+
+def _no_states(draft: DraftConfig, kind: str) -> str:
+    if kind == "unknown":
+        return f"{draft.path}: what kind of draft this is cannot be told from its config. Say it with --draft-kind."
+    return f"{draft.path}: {kind} drafts are fed the target's last state and no captured ones: nothing to compare."
 
 
 def _target(pipeline: PipelineInput, options: Options) -> TargetConfig | None:
@@ -167,11 +201,9 @@ class _End:
     wiring: Wiring
 
 
-def _serve(
-    handle: EngineHandle, pipeline: PipelineInput, draft: DraftConfig, target: TargetConfig, options: Options
-) -> _End:
+def _serve(handle: EngineHandle, kind: str, draft: DraftConfig, target: TargetConfig, options: Options) -> _End:
     binding = _class_of(handle, target, options)
-    request = ServingRequest(binding, target.num_layers, target.data, pipeline.draft_kind or draft.kind, draft.data)
+    request = ServingRequest(binding, target.num_layers, target.data, kind, draft.data)
     wiring = derive_serving(handle.engine, handle.source, request)
     if wiring.layer_ids == "default":
         wiring = replace(wiring, ignored=tuple(found.key_path for found in draft.layer_ids))
@@ -295,7 +327,8 @@ def survey_engine(spec: str, progress: Progress = lambda _: None, *, processes: 
     counted = ", ".join(
         f"{sum(w.status == status for w in wirings)} {status}" for status in ("exact", "conditional", "unknown")
     )
-    note = f"{handle.source.label}: {len(wirings)} target classes with a capture, default wiring {counted}"
+    classes = "1 target class" if len(wirings) == 1 else f"{len(wirings)} target classes"
+    note = f"{handle.source.label}: {classes} with a capture, default wiring {counted}"
     return ScanResult(wirings=tuple(wirings), notes=(note,), problems=tuple(handle.source.tree.unreadable.values()))
 
 

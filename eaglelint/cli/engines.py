@@ -57,11 +57,12 @@ def show(
     from eaglelint.derive import ServingRequest, derive_serving
     from eaglelint.exceptions import UnreadableInput, WrongUsage
     from eaglelint.report.json import render_json, wiring_document
+    from eaglelint.scan import CAPTURING_KINDS
     from eaglelint.serving import open_serving
 
     ids = _ids(layer_ids)
-    if draft_kind not in ("eagle3", "peagle", "dflash", "domino", "dspark"):
-        raise WrongUsage(f"--draft-kind {draft_kind}: known are eagle3, peagle, dflash, domino and dspark.")
+    if draft_kind not in CAPTURING_KINDS:
+        raise WrongUsage(f"--draft-kind {draft_kind}: known are {', '.join(CAPTURING_KINDS)}.")
     handle = open_serving(source, root=Path.cwd())
     bindings = handle.engine.target_classes(handle.source) if not target_class else []
     for name in target_class or []:

@@ -134,5 +134,5 @@ def _print(result: object, output_format: OutputFormat, version: str, *, nothing
         typer.echo(
             "Nothing to check: no draft config and no engine was found. Name a draft with --draft PATH.", err=True
         )
-    if result.findings or not result.problems:
+    if result.findings or not (result.problems or nothing):
         render_full(result.findings, console=console)

@@ -62,10 +62,13 @@ def wiring(
     problems: list[str] = []
     with progress_bar() as progress:
         for pipeline in pipelines:
-            facts, unreadable = gather(pipeline, Options(num_layers, target_class), progress)
+            facts, unreadable, notes = gather(pipeline, Options(num_layers, target_class), progress)
             wirings += [facts.training] if facts.training is not None else []
             wirings += [served.wiring for served in facts.servings]
-            problems += [*(f"note: {note}" for note in pipeline.notes), *(f"error: {text}" for text in unreadable)]
+            problems += [
+                *(f"note: {note}" for note in (*pipeline.notes, *notes)),
+                *(f"error: {text}" for text in unreadable),
+            ]
     for line in problems:
         typer.echo(line, err=True)
     if format is WiringFormat.json:

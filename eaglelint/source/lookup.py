@@ -363,7 +363,7 @@ def _value_in_init(machine: Machine, instance: Instance, name: str) -> Any:
     """What ``__init__`` itself sees in an attribute, whatever was set since; the same object, so that it is shared."""
     from eaglelint.source.construct import initial_attribute, is_as_made
 
-    found = instance.lazy[name] if name in instance.lazy else MISSING
+    found = instance.lazy.get(name, MISSING)
     if found is MISSING and name in instance.attrs:
         found = initial_attribute(machine, instance, name)
     if found is not MISSING and not is_as_made(machine, found):

@@ -101,7 +101,7 @@ def _data_arithmetic(machine: Machine, name: str, left: Any, right: Any, site: S
     except (TypeError, ValueError, OverflowError, ArithmeticError) as error:
         if name in ("BitAnd", "BitOr", "BitXor", "Subtract") and isinstance(left, list):
             return Unknown("an operation on a view of a dict")  # which is kept as a list
-        raise Raised("TypeError", str(error), site) from error
+        raise Raised(type(error).__name__, str(error), site) from error
     return machine.heap.born(result) if isinstance(result, list | set | dict) else result
 
 

@@ -141,7 +141,7 @@ def test_the_first_page_shows_the_repair(shown: str) -> None:
     [
         "-->",
         "trained",
-        pytest.param("served", marks=pytest.mark.xfail(reason="the wrapper's call is printed, not where ids are set")),
+        "served",
         "captured",
         "joined",
     ],

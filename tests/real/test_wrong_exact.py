@@ -70,7 +70,6 @@ def _is_there(item: Evidence, root: Path) -> bool:
     quoted = item.note
     if " = [" in quoted:  # a list that was stored: the target of the assignment
         quoted = quoted.split(" = [")[0]
-    elif quoted.startswith("hands the collector to "):
-        quoted = quoted.removeprefix("hands the collector to ") + "("
     text = "".join("".join(lines[item.line - 1 : item.line + 30]).split())
-    return "".join(quoted.split()) in text
+    # Its beginning: a long call is shown shortened, and without the comma and the line breaks before its end.
+    return "".join(quoted.split())[:40].rstrip("…)") in text

@@ -69,13 +69,17 @@ statements = st.one_of(
     st.tuples(ints, bodies, bodies).map(lambda p: f"if {p[0]}:\n{block(p[1])}\nelse:\n{block(p[2])}"),
     st.tuples(lists, bodies).map(lambda p: f"for b in list({p[0]}):\n{block(p[1])}"),
     st.tuples(ints, bodies).map(lambda p: f"for i in range(3):\n{block([*p[1], f'if {p[0]}:', '    break'])}"),
-    bodies.map(lambda b: f"try:\n{block(b)}\nexcept (IndexError, KeyError):\n    a = -1\nexcept Exception:\n    b = -2"),
+    bodies.map(
+        lambda b: f"try:\n{block(b)}\nexcept (IndexError, KeyError):\n    a = -1\nexcept Exception:\n    b = -2"
+    ),
     bodies.map(lambda b: f"n = 3\nwhile n:\n    n -= 1\n{block(b)}"),
     st.tuples(number_names, ints, ints).map(lambda p: f"{p[0]} = (lambda x, y={p[1]}: x - y)({p[2]})"),
 )
 programs = st.lists(statements, min_size=1, max_size=6)
 
-START = "a, b, xs, ys, d, s = 1, 2, [3, 1], [4], {1: 5}, {6}\ndef bump(n):\n    nonlocal a\n    a += n\n    ys.append(n)\n"
+START = (
+    "a, b, xs, ys, d, s = 1, 2, [3, 1], [4], {1: 5}, {6}\ndef bump(n):\n    nonlocal a\n    a += n\n    ys.append(n)\n"
+)
 
 
 @settings(max_examples=250, deadline=None, derandomize=True)
