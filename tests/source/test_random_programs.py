@@ -43,7 +43,7 @@ lists = st.one_of(
 )
 simple = st.one_of(
     st.tuples(number_names, ints).map(lambda p: f"{p[0]} = {p[1]}"),
-    st.tuples(number_names, st.sampled_from(["+=", "-=", "*="]), ints).map(lambda p: " ".join(p)),
+    st.tuples(number_names, st.sampled_from(["+=", "-=", "*="]), ints).map(" ".join),
     st.tuples(list_names, lists).map(lambda p: f"{p[0]} = {p[1]}"),
     st.tuples(list_names, lists).map(lambda p: f"{p[0]} += {p[1]}"),
     st.tuples(list_names, ints).map(lambda p: f"{p[0]}.append({p[1]})"),

@@ -1,0 +1,155 @@
+"""The symbol index: what a file defines, on which lines, whatever its encoding and line ends."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+
+from eaglelint.source.index import Import, index_source
+
+
+def index(text: str):  # type: ignore[no-untyped-def]
+    return index_source(dedent(text).lstrip("\n").encode())
+
+
+def test_classes_functions_and_their_lines() -> None:
+    """A function's lines begin at its first decorator; bases and decorators are kept as they are written."""
+    found = index("""
+    @one
+    @two.three(4)
+    def f():
+        return 1
+
+    class A(nn.Module, Base[int], metaclass=M):
+        size: int = 3
+        later: str
+
+        @property
+        def p(self):
+            return 1
+
+        @p.setter
+        def p(self, value):
+            pass
+    """)
+    f, a = found.functions["f"], found.classes["A"]
+    assert (f.line, f.end_line, f.decorators) == (1, 4, ("one", "two.three"))
+    assert (a.line, a.end_line, a.bases) == (6, 16, ("nn.Module", "Base"))
+    assert (a.methods["p"].line, a.setters["p"].line) == (10, 14)
+    assert a.assignments == {"size": (7, 7)}
+
+
+def test_imports() -> None:
+    """Modules, attributes, other names, relative levels and stars."""
+    found = index("""
+    import torch.nn.functional as F
+    import os.path
+    from a.b import c as d
+    from ..x import y
+    from .z import *
+    """)
+    assert found.imports == {
+        "F": Import("torch.nn.functional", None),
+        "os": Import("os", None),
+        "d": Import("a.b", "c"),
+        "y": Import("x", "y", 2),
+    }
+    assert found.star_imports == [Import("z", "*", 1)]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("def f(): return 1\ndef f(): return 2\n", 2),
+        ("if flag:\n    def f(): return 1\nelse:\n    def f(): return 2\n", 2),
+        ("def f(): return 1\nif flag:\n    def f(): return 2\n", 1),
+        ("try:\n    pass\nexcept ImportError:\n    def f(): return 1\n", 4),
+        ("if flag:\n    def f(): return 1\ndef f(): return 2\n", 3),
+        ("with context():\n    def f(): return 1\n", 2),
+        ("from a import f\ndef f(): return 1\n", 2),
+    ],
+)
+def test_which_definition_counts(text: str, line: int) -> None:
+    """The last one that is sure to run, else the first one that may."""
+    found = index(text)
+    assert found.functions["f"].line == line
+    assert "f" not in found.imports
+
+
+def test_a_fallback_does_not_replace_an_import() -> None:
+    """The definition after a failed import is for those who lack the package."""
+    found = index("try:\n    from a import f\nexcept ImportError:\n    def f(): return 1\n    g = None\n")
+    assert found.imports["f"] == Import("a", "f") and "f" not in found.functions
+    assert found.assignments["g"] == (5, 5)
+
+
+def test_all_statements_that_change_a_variable() -> None:
+    """Assigned, extended, indexed, or set under a condition; a function's own variables are not the module's."""
+    found = index("""
+    IDS = [1]
+    IDS.append(2)
+    IDS[0] = 3
+    OTHER = 1
+    if flag:
+        IDS += [4]
+    def f():
+        IDS = 5
+    """)
+    assert found.changes["IDS"] == [(1, 1), (2, 2), (3, 3), (5, 6)]
+    assert found.changes["OTHER"] == [(4, 4)]
+
+
+def test_defaults_for_type_checkers() -> None:
+    """What stands below TYPE_CHECKING is how a lazy module says its defaults."""
+    found = index("""
+    if TYPE_CHECKING:
+        from a import B
+        PORT: int = 5
+        HOST: str
+    """)
+    assert found.imports["B"] == Import("a", "B")
+    assert found.changes == {"PORT": [(3, 3)]}
+    assert found.assignments == {"PORT": (3, 3)}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        b"\xef\xbb\xbfX = 1\nY = 2\n",
+        b"X = 1\r\nY = 2\r\n",
+        b"X = 1\rY = 2\r",
+        b"X = 1\n\x0cY = 2\n",
+        b"# -*- coding: latin-1 -*-\nX = '\xe9'; Y = 2\n",
+        b"X = 1; Y = 2",
+    ],
+)
+def test_encodings_and_line_ends(source: bytes) -> None:
+    """A byte-order mark, CRLF, CR, a form feed, another declared encoding, no last line end."""
+    found = index_source(source)
+    assert set(found.assignments) == {"X", "Y"}
+    assert found.assignments["Y"][0] in (1, 2)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        b"def f(:\n",
+        b"x = '\xff'\n",
+        b"x = 1\x00\n",
+        b"x = " + b"(" * 300 + b")" * 300,
+        b"x = " + b"-" * 100_000 + b"1",
+        b"# -*- coding: no-such-encoding -*-\n",
+        b"if True:\nx = 1\n",
+        b" " * (9 * 1024 * 1024),
+    ],
+)
+def test_what_is_no_python_is_a_syntax_error(source: bytes) -> None:
+    """Bad grammar, bytes that are no text, nesting beyond the parser, files beyond all measure: one kind of error."""
+    with pytest.raises(SyntaxError):
+        index_source(source)
+
+
+def test_an_empty_file() -> None:
+    """It has nothing, and that is no error."""
+    assert index_source(b"").changes == {}

@@ -1,0 +1,88 @@
+"""What of an ``__init__`` leads to one attribute."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import libcst as cst
+import pytest
+
+from eaglelint.source.prune import assigns_attribute, prune
+
+BODY = """
+size = config.size
+unused = expensive()
+names = []
+for i in range(3):
+    names.append(i)
+if config.flag:
+    self.norm = Norm(size)
+    other = 1
+else:
+    self.norm = None
+self.items = []
+self.items.append(1)
+self.setup()
+self.a, self.b = names, size
+with context() as c:
+    self.inner = c
+try:
+    self.tried = size
+except ValueError:
+    self.tried = None
+self.other = other_call()
+"""
+
+
+def kept(name: str) -> str:
+    module = cst.parse_module(dedent(BODY))
+    found = prune(
+        module.body, "self", name, lambda call: "setup" in module.code_for_node(call.func) and name == "z", {}
+    )
+    return "".join(module.code_for_node(statement) for statement in found)
+
+
+@pytest.mark.parametrize(
+    ("name", "present", "absent"),
+    [
+        (
+            "norm",
+            ["size = config.size", "self.norm = Norm(size)", "self.norm = None"],
+            ["expensive", "other = 1", "items"],
+        ),
+        ("a", ["names = []", "names.append(i)", "size = config.size"], ["expensive", "norm"]),
+        ("items", ["self.items = []", "self.items.append(1)"], ["names", "norm"]),
+        ("inner", ["context()", "self.inner = c"], ["names"]),
+        ("tried", ["self.tried = size", "except ValueError", "size = config.size"], ["names"]),
+        ("z", ["self.setup()"], ["names"]),
+    ],
+)
+def test_what_is_kept(name: str, present: list[str], absent: list[str]) -> None:
+    """The statements that set it, those that set what they read, and the conditions around them."""
+    code = kept(name)
+    assert [text for text in present if text not in code] == []
+    assert [text for text in absent if text in code] == []
+
+
+def test_an_attribute_that_is_not_set() -> None:
+    """Nothing leads to it."""
+    assert kept("nowhere") == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("self.x = 1", True),
+        ("self.x: int = 1", True),
+        ("self.x += 1", True),
+        ("self.a, self.x, self.b = 1, 2, 3", True),
+        ("self.x.append(3)", True),
+        ("self.x == 1", False),
+        ("self.xy = 1", False),
+        ("return self.x", False),
+        ("f(self.x)", False),
+    ],
+)
+def test_a_quick_test_on_text(text: str, found: bool) -> None:
+    """May a method set the attribute?"""
+    assert assigns_attribute(text, "x") is found
