@@ -17,6 +17,7 @@ from eaglelint.source.values import (
     Frame,
     Instance,
     LayerOutput,
+    ModuleItems,
     Opaque,
     Tensor,
     TensorBuffer,
@@ -171,6 +172,10 @@ def _set_item(machine: Machine, receiver: Any, key: Any, value: Any, site: Site)
             if not -len(receiver) <= key < len(receiver):
                 raise Raised("IndexError", f"index {key} of a list of {len(receiver)}", site)
             receiver[key] = value
+            if isinstance(receiver, ModuleItems):
+                from eaglelint.source.layers import adopt_layers
+
+                adopt_layers(receiver)
         elif isinstance(key, slice):
             try:
                 receiver[key] = list(value)

@@ -302,6 +302,96 @@ except ImportError:
         methods="SHIFT = 1\nOFFSET = SHIFT + 1",
         loop=BEFORE.replace("if i in", "if i + self.OFFSET in"),
     ),
+    "an object shared by two attributes": Model(
+        top="""
+class Settings:
+    def __init__(self):
+        self.ids = [1]
+
+class User:
+    def __init__(self, settings):
+        self.settings = settings
+""",
+        init="self.settings = Settings()\nself.user = User(self.settings)",
+        setter="self.model.settings.ids = [i + 1 for i in layer_ids or [1, 5]]",
+        loop=BEFORE.replace("self.layers_to_capture", "self.user.settings.ids"),
+    ),
+    "a class variable set anew": Model(
+        methods="IDS = [1]",
+        setter="type(self.model).IDS = [5]",
+        loop=BEFORE.replace("self.layers_to_capture", "self.IDS"),
+    ),
+    "a method that the setter replaces": Model(
+        methods="def wants(self, i):\n    return i == 1",
+        setter="self.model.wants = lambda i: i == 4",
+        loop=BEFORE.replace("i in self.layers_to_capture", "self.wants(i)"),
+    ),
+    "layers wrapped by the setter": Model(
+        top="""
+class WrapDecoderLayer(nn.Module):
+    def __init__(self, inner):
+        self.inner = inner
+
+    def forward(self, hidden_states, residual):
+        return self.inner.forward(hidden_states, residual)
+""",
+        setter="""
+self.model.layers_to_capture = [2, 5]
+self.model.layers = nn.ModuleList([WrapDecoderLayer(layer) for layer in self.model.layers])
+""",
+    ),
+    "layers that differ by their index": Model(
+        layer="""
+if residual is not None:
+    hidden_states = hidden_states + residual
+residual = hidden_states
+hidden_states = self.mlp(self.input_layernorm(hidden_states))
+if self.layer_id == 4:
+    return hidden_states + residual, None
+return hidden_states, residual
+"""
+    ),
+    "one layer of another class": Model(
+        top="""
+class OddDecoderLayer(nn.Module):
+    def __init__(self):
+        self.mlp = nn.Linear(1, 1)
+
+    def forward(self, hidden_states, residual):
+        return self.mlp(hidden_states), hidden_states + residual
+""",
+        init="self.layers[3] = OddDecoderLayer()",
+    ),
+    "a forward pass by recursion": Model(
+        methods=f"""
+def run(self, i, hidden_states, residual, aux):
+    if i == len(self.layers):
+        return hidden_states, residual
+    if i in self.layers_to_capture:
+        aux.append({STATE})
+    hidden_states, residual = self.layers[i](hidden_states, residual)
+    return self.run(i + 1, hidden_states, residual, aux)
+""",
+        loop=loop("hidden_states, residual = self.run(0, hidden_states, residual, aux)\n"),
+    ),
+    "states kept on the model": Model(
+        init="self.collected = []",
+        methods="""
+def note(self, i):
+    if i in self.layers_to_capture:
+        self.collected.append(self.hidden)
+""",
+        loop=loop(f"""
+for i, layer in enumerate(self.layers):
+    self.hidden = {STATE}
+    self.note(i)
+    hidden_states, residual = layer(hidden_states, residual)
+aux = self.collected
+"""),
+    ),
+    "an embedding that is scaled in place": Model(
+        loop=BEFORE.replace("residual = None", "hidden_states *= 2.0\nresidual = None")
+    ),
     "rotary embeddings beside the stream": Model(
         init="self.rotary = nn.Linear(1, 1)",
         layer_args="hidden_states, residual, rotary",
