@@ -8,10 +8,11 @@ from typing import Any
 
 import libcst as cst
 
-from eaglelint.source.builtins import call_builtin_method, call_external
 from eaglelint.source.construct import REST, bind_arguments, function_node, run_initialiser, sets_attribute
+from eaglelint.source.externals import call_external
 from eaglelint.source.lookup import MISSING, find_method, global_value, list_payload
 from eaglelint.source.machine import BudgetExceeded, Machine
+from eaglelint.source.methods import call_builtin_method
 from eaglelint.source.operators import add_tensors, normed, whole
 from eaglelint.source.slices import Site
 from eaglelint.source.values import (

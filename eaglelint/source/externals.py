@@ -1,0 +1,169 @@
+"""Functions from outside the sources: torch's and numpy's that join, keep or save tensors, and Python's helpers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from eaglelint.source.builtins import BUILTINS
+from eaglelint.source.expressions import iterate
+from eaglelint.source.machine import Machine
+from eaglelint.source.operators import normed, whole
+from eaglelint.source.slices import Site
+from eaglelint.source.values import Cat, Frame, Instance, Iteration, ModuleItems, Opaque, Partial, Tensor, Unknown
+
+__all__ = ["call_external"]
+
+_Args = tuple[Any, ...]
+
+_KEEPING_FUNCTIONS = frozenset(
+    [
+        "torch.squeeze",
+        "torch.unsqueeze",
+        "torch.reshape",
+        "torch.flatten",
+        "torch.as_tensor",
+        "torch.tensor",
+        "torch.Tensor.contiguous",
+    ]
+)
+_CAT = frozenset(
+    ["torch.cat", "torch.concat", "torch.concatenate", "torch.hstack", "numpy.concatenate", "np.concatenate"]
+)
+_STACK = frozenset(["torch.stack", "numpy.stack"])
+_SAVE = frozenset(
+    ["torch.save", "safetensors.torch.save_file", "pickle.dump", "numpy.save", "numpy.savez", "save_file"]
+)
+
+
+def call_external(
+    machine: Machine, name: str, args: _Args, kwargs: dict[str, Any], site: Site | None, caller: Frame | None
+) -> Any:
+    """A function from outside the sources."""
+    from eaglelint.source.calls import not_followed, tensors_in
+
+    if name.startswith("builtins."):
+        handler = BUILTINS.get(name[9:])
+        if handler is not None:
+            return handler(machine, args, kwargs, site, caller)
+        if name[9:].endswith(("Error", "Exception")):
+            return Unknown("an exception")
+    if name == "intrinsic.unread":
+        return Tensor.of(Opaque("a stage writes the stream in a way that its summary does not cover", site))
+    if name == "intrinsic.given":
+        return args[0]
+    if name == "intrinsic.normed":
+        return (
+            normed(machine, args[0])
+            if isinstance(args[0], Tensor)
+            else Tensor.of(Opaque("the norm of an unknown value", site))
+        )
+    short = name.rsplit(".", 1)[-1]
+    if name in _CAT:
+        return _cat(machine, args, kwargs, site)
+    if name in _STACK:
+        items = iterate(machine, args[0], site) if args and site else None
+        return machine.heap.born(items) if items is not None else Tensor.of(Opaque("a stack of unknown tensors", site))
+    if name in _SAVE or (short in ("save", "save_file") and any(tensors_in(args))):
+        if site is not None:
+            data = [arg for arg in args if not isinstance(arg, str | Unknown)]  # numpy.save takes the path first
+            machine.record("save", name, data[0] if data else kwargs, site)
+        return None
+    if name in ("os.getenv", "os.environ.get"):
+        machine.used_assumptions.add("no environment variable set")
+        return args[1] if len(args) > 1 else kwargs.get("default")
+    if name == "torch.clone" and args and isinstance(whole(args[0]), Tensor):
+        return Tensor(whole(args[0]).terms, whole(args[0]).site)
+    if name in _KEEPING_FUNCTIONS:
+        return whole(args[0]) if args else Unknown(name)
+    if short == "partial" and name.startswith("functools"):
+        return Partial(args[0], args[1:], kwargs) if args else Unknown(name)
+    if short == "islice":
+        return _islice(machine, args, site)
+    if short == "ModuleList":
+        return _module_list(machine, args, site)
+    if name in ("copy.copy", "copy.deepcopy"):
+        return _copy(machine, args[0], deep=name == "copy.deepcopy") if args else Unknown(name)
+    if short in ("nullcontext", "no_grad", "inference_mode"):
+        return Unknown(short)
+    if short == "cast" and name.startswith("typing") and len(args) == 2:
+        return args[1]
+    if name in ("itertools.chain",):
+        parts = [iterate(machine, part, site) for part in args] if site else []
+        return (
+            machine.heap.born([item for part in parts if part for item in part]) if None not in parts else Unknown(name)
+        )
+    if name.startswith("math.") and all(isinstance(arg, int | float) for arg in args) and hasattr(math, short):
+        try:
+            return getattr(math, short)(*args)
+        except (TypeError, ValueError, OverflowError):
+            return Unknown(name)
+    if short in ("SimpleNamespace", "Namespace") or (name.startswith("transformers.") and "Output" in short):
+        return machine.new_instance(Instance(None, attrs=dict(kwargs), name=short))
+    if name.startswith("dict.") or name.startswith("number."):
+        return Unknown(name)
+    if not any(tensors_in((args, kwargs))) and (short[:1].isupper() or name.startswith("torch.nn.")):
+        # An object of an outside class: a module, a config, a lock.
+        return machine.new_instance(Instance(None, args, kwargs, name=short))
+    return not_followed(machine, name, args, kwargs, site)
+
+
+def _copy(machine: Machine, value: Any, *, deep: bool) -> Any:
+    """Another container with the same contents; an object stands for its copy as well."""
+    if isinstance(value, list | set):
+        return machine.heap.born(type(value)(_copy(machine, item, deep=True) if deep else item for item in value))
+    if isinstance(value, dict):
+        items = {key: _copy(machine, item, deep=True) if deep else item for key, item in value.items()}
+        return machine.heap.born(items)
+    if isinstance(value, Instance) and value.payload is not None and not value.attrs:
+        payload = _copy(machine, value.payload, deep=deep)
+        return machine.new_instance(Instance(value.cls, value.args, value.kwargs, name=value.name, payload=payload))
+    return value
+
+
+def _cat(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site | None) -> Any:
+    source = args[0] if args else kwargs.get("tensors")
+    axis = kwargs.get("dim", kwargs.get("axis", args[1] if len(args) > 1 else 0))
+    if isinstance(source, Instance) and source.payload is not None:
+        source = source.payload
+    if not isinstance(source, list | tuple):
+        return (
+            Tensor.of(Opaque("a concatenation of unknown tensors", site))
+            if isinstance(source, Tensor)
+            else Unknown("a concatenation")
+        )
+    parts = tuple(
+        machine.current(whole(item))
+        if isinstance(whole(item), Tensor)
+        else Tensor.of(Opaque("a part that is not known", site))
+        for item in source
+    )
+    if not parts:
+        return Unknown("a concatenation of nothing")
+    if isinstance(axis, int) and axis in (-1, 1, 2):
+        result = Tensor.of(Cat(parts))
+        if site is not None:
+            machine.record("cat", "", result, site)
+        return result
+    if len(parts) == 1:
+        return parts[0]
+    return Tensor.of(Opaque("a concatenation along another axis than the features", site))
+
+
+def _islice(machine: Machine, args: _Args, site: Site | None) -> Any:
+    items = iterate(machine, args[0], site) if args and site else None
+    bounds = args[1:]
+    if items is None or not all(bound is None or isinstance(bound, int) for bound in bounds):
+        return Unknown("a slice of an iteration that is not known")
+    return machine.heap.born(Iteration(items[slice(*bounds)]))
+
+
+def _module_list(machine: Machine, args: _Args, site: Site | None) -> Any:
+    from eaglelint.source.layers import adopt_layers
+
+    items = iterate(machine, args[0], site) if args and site else ([] if not args else None)
+    if items is None:
+        return Unknown("a list of modules that is not known")
+    modules = machine.heap.born(ModuleItems(items))
+    adopt_layers(modules)
+    return modules
