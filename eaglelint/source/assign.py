@@ -138,7 +138,9 @@ def delete(machine: Machine, target: cst.BaseExpression, frame: Frame) -> None:
 def _delete_item(machine: Machine, receiver: Any, key: Any, site: Site) -> None:
     if isinstance(receiver, Instance) and receiver.payload is not None:
         receiver = receiver.payload
-    if isinstance(receiver, dict) and _hashable(key):
+    if isinstance(key, Unknown) and isinstance(receiver, list | dict):
+        forget(machine, receiver, "an unknown item was deleted")
+    elif isinstance(receiver, dict) and _hashable(key):
         if key not in receiver:
             raise Raised("KeyError", repr(key), site)
         machine.heap.delete(receiver, key)
@@ -158,6 +160,21 @@ def _is_ids(value: Any) -> bool:
         and bool(value)
         and all(isinstance(item, int) and not isinstance(item, bool) for item in value)
     )
+
+
+def forget(machine: Machine, container: list[Any] | set[Any] | dict[Any, Any], why: str) -> None:
+    """Something unknown was taken out: of what is left nothing is certain."""
+    if isinstance(container, dict):
+        for key in list(container):
+            machine.heap.delete(container, key)
+        machine.heap.set(container, Unknown(why), Unknown(why))
+        return
+    machine.heap.touch(container)
+    if isinstance(container, list):
+        container[:] = [Unknown(why)] * max(len(container) - 1, 0)
+    else:
+        container.clear()
+        container.add(Unknown(why))
 
 
 def _set_item(machine: Machine, receiver: Any, key: Any, value: Any, site: Site) -> None:

@@ -43,6 +43,8 @@ def _len(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site | Non
 
             return call_value(machine, method, (), {}, site)
         return Unknown("the length of an object")
+    if isinstance(value, dict | set | frozenset) and any(isinstance(item, Unknown) for item in value):
+        return Unknown("the number of items of which one is not known")  # it may equal another
     if isinstance(value, list | tuple | dict | set | frozenset | str | range) and not isinstance(value, Iteration):
         return len(value)
     if value is None or isinstance(value, int | float | Iteration):

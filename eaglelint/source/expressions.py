@@ -475,7 +475,8 @@ def _dict_item(receiver: dict[Any, Any], key: Any, site: Site) -> Any:
         return _any_of(list(receiver.values())) if receiver else Unknown("an item of an empty dict")
     try:
         if key in receiver:
-            return receiver[key]
+            # What was stored under an unknown key may have been stored under this one.
+            return _any_of([receiver[key], *(value for known, value in receiver.items() if isinstance(known, Unknown))])
     except TypeError:
         return Unknown("a key that cannot be looked up")
     if any(isinstance(known, Unknown) for known in receiver):

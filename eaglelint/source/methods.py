@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from eaglelint.source.assign import write_view
+from eaglelint.source.assign import forget, write_view
 from eaglelint.source.builtins import pairs_of
 from eaglelint.source.expressions import iterate
 from eaglelint.source.machine import Machine, Raised
-from eaglelint.source.operators import binary, whole
+from eaglelint.source.operators import binary, holds_unknown, whole
 from eaglelint.source.slices import Site
 from eaglelint.source.values import ModuleItems, Opaque, Tensor, TensorBuffer, TensorView, Unknown
 
@@ -108,6 +108,9 @@ def _list_method(
         receiver.extend([Unknown("a list was extended by unknown items")] if items is None else items)
         _adopt(receiver)
         return None
+    if (name in ("pop", "remove") and holds_unknown(args)) or (name == "remove" and holds_unknown(receiver)):
+        forget(machine, receiver, f"{name} of an unknown item")
+        return Unknown(f"{name} of an unknown item") if name == "pop" else None
     if name in ("pop", "sort", "reverse", "clear", "remove"):
         machine.heap.touch(receiver)
         if name == "sort" and (kwargs.get("key") is not None or any(isinstance(i, Unknown | Tensor) for i in receiver)):
@@ -161,7 +164,14 @@ def _dict_method(
         for key, _ in taken:
             machine.heap.delete(receiver, key)
         return taken[0] if name == "popitem" else None
-    if name in ("pop", "setdefault") and args and not isinstance(args[0], Unknown | Tensor):
+    if name in ("pop", "setdefault") and args and (holds_unknown(args[:1]) or holds_unknown(receiver.keys())):
+        if name == "pop":
+            forget(machine, receiver, "an unknown item was taken out")
+        else:
+            why = "a default was set for an unknown key"
+            machine.heap.set(receiver, Unknown(why), Unknown(why))
+        return Unknown(f"{name} of an unknown item")
+    if name in ("pop", "setdefault") and args:
         if args[0] in receiver:
             found = receiver[args[0]]
             if name == "pop":
@@ -177,7 +187,20 @@ def _dict_method(
 
 
 def _set_method(machine: Machine, receiver: set[Any], name: str, args: _Args, site: Site | None) -> Any:
-    if name in ("add", "update", "discard", "remove"):
+    if name in ("add", "update"):
+        machine.heap.touch(receiver)
+        items = [args] if name == "add" else [iterate(machine, arg, site) if site is not None else None for arg in args]
+        for found in items:
+            try:
+                receiver.update([Unknown("a set was updated by unknown items")] if found is None else found)
+            except TypeError as error:
+                raise Raised("TypeError", str(error), site) from error
+        return None
+    if holds_unknown(receiver) or holds_unknown(args):
+        if name.endswith("_update") or name in ("discard", "remove", "pop"):
+            forget(machine, receiver, f"{name} of unknown items")
+        return Unknown(f"{name} of unknown items")
+    if name.endswith("_update") or name in ("discard", "remove", "pop", "clear"):
         machine.heap.touch(receiver)
     try:
         return getattr(receiver, name)(*args)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import KeysView
 from typing import Any
 
 from eaglelint.source.machine import Machine, Raised
@@ -33,6 +34,7 @@ _COMPARISONS = {
     "GreaterThan": operator.gt,
     "GreaterThanEqual": operator.ge,
 }
+_SET_UPDATES = ("BitAnd", "BitOr", "BitXor", "Subtract")
 _DATA = (int, float, str, list, tuple, set, frozenset, dict, bool, bytes, range)
 _MAX_REPEAT = 100_000
 _MAX_BITS = 4096
@@ -86,6 +88,7 @@ def binary(machine: Machine, name: str, left: Any, right: Any, site: Site, *, in
 def _data_arithmetic(machine: Machine, name: str, left: Any, right: Any, site: Site, *, in_place: bool) -> Any:
     if name in ("Multiply", "Power", "LeftShift") and _too_large(name, left, right):
         return Unknown("the result is too large")
+    unknown = isinstance(left, set | frozenset) and (holds_unknown(left) or holds_unknown(right))
     if name == "Add" and isinstance(left, list | tuple) and isinstance(right, list | tuple):
         right = _captured(machine, right, site)
     try:
@@ -93,6 +96,14 @@ def _data_arithmetic(machine: Machine, name: str, left: Any, right: Any, site: S
             machine.heap.touch(left)
             left += list(right)
             return left
+        if in_place and isinstance(left, set) and isinstance(right, set | frozenset) and name in _SET_UPDATES:
+            machine.heap.touch(left)
+            changed = _ARITHMETIC[name](left, right) if name == "BitOr" or not unknown else {Unknown("a set operation")}
+            left.clear()
+            left.update(changed)
+            return left
+        if unknown and name in ("BitAnd", "BitXor", "Subtract"):
+            return Unknown("an operation on sets of which items are not known")
         result = _ARITHMETIC[name](left, right)
     except KeyError:
         return Unknown(f"operator {name}")
@@ -190,14 +201,14 @@ def compare(machine: Machine, name: str, left: Any, right: Any, site: Site) -> A
     if isinstance(left, Dim | Unknown | Tensor) or isinstance(right, Dim | Unknown | Tensor):
         return Unknown(left.why if isinstance(left, Unknown) else "an operand is not known")
     if name in ("Equal", "NotEqual"):
-        if _holds_unknown(left) or _holds_unknown(right):
+        if holds_unknown(left) or holds_unknown(right):
             return Unknown("an operand is not known")
         if isinstance(left, Instance) or isinstance(right, Instance):
             if _is_member(left) and _is_member(right):
                 return (left.cls == right.cls and left.name == right.name) == (name == "Equal")
             return Unknown("objects are compared") if left is not right else name == "Equal"
         return bool(_COMPARISONS[name](left, right))
-    if _holds_unknown(left) or _holds_unknown(right):
+    if holds_unknown(left) or holds_unknown(right):
         return Unknown("an operand is not known")
     try:
         return bool(_COMPARISONS[name](left, right))
@@ -257,9 +268,9 @@ def _drawn_until(machine: Machine, iteration: Iteration, item: Any) -> bool | No
     return False
 
 
-def _holds_unknown(value: Any) -> bool:
+def holds_unknown(value: Any) -> bool:
     if isinstance(value, Unknown | Tensor):
         return True
-    if isinstance(value, list | tuple | set | frozenset):
-        return any(_holds_unknown(item) for item in value)
+    if isinstance(value, list | tuple | set | frozenset | KeysView):
+        return any(holds_unknown(item) for item in value)
     return False

@@ -55,6 +55,8 @@ PROGRAMS = [
     "d = dict([(1, 2)], a=3)\nd |= {1: 5}\nitem = d.popitem()\nreturn [d, item, d.get(7), d.get(7, 8), {**d, 'z': 1}]",
     "d = {'a': 1}\ne = d.copy()\nd.clear()\nreturn [d, e, list(e.keys()), list(e.values())]",
     "s = {1, 2}\ns.add(3)\ns.discard(9)\ns.update([4])\nreturn [s, s & {1}, s | {7}, s - {1}, 3 in s, len(s), frozenset(s) == s]",
+    "s = {1, 2}\nt = s\ns |= {9}\ns -= {1}\nt &= {2, 9, 4}\nreturn [s, t]",
+    "s = {1, 2, 3}\ns.difference_update([1])\ns.intersection_update([2, 7])\ns.update([4], (5,))\nreturn [s, s.pop() in (2, 4, 5), len(s)]",
     # control flow
     "x = []\nfor i in range(10):\n    if i % 2:\n        continue\n    if i > 6:\n        break\n    x.append(i)\nelse:\n    x.append('else')\nreturn x",
     "for i in range(3):\n    pass\nelse:\n    i = 'else'\nreturn i",
@@ -152,6 +154,25 @@ OPEN = [
     "x = set()\nx.add((1, 2))\nreturn (1, 2) in x",
     "def f(**options):\n    return options\nreturn f(**{'a': 1, **{'b': 2}})",
     "import os\nreturn len(os.sep) * 0 == 0",
+    # a formatted number is unknown to the interpreter
+    "one = int('{:d}'.format(1))\nx = [5, 6, 7]\ny = x.pop(one)\nreturn [x, y]",
+    "one = int('{:d}'.format(1))\nx = [5, 1, 7]\nx.remove(one)\nreturn x",
+    "one = int('{:d}'.format(1))\ns = {1, 2}\ns.discard(one)\nreturn [1 in s, 2 in s, len(s)]",
+    "one = int('{:d}'.format(1))\ns = {1, 2}\ns.remove(one)\nreturn 1 in s",
+    "one = int('{:d}'.format(1))\ns = {1, 2}\ns.add(one)\nreturn len(s)",
+    "one = int('{:d}'.format(1))\ns = {2, 1}\ns.update([one])\nreturn [len(s), 1 in s]",
+    "one = int('{:d}'.format(1))\nreturn [{2, 1} - {one}, {1} | {one}, {1}.union([one]), len({1, one})]",
+    "one = int('{:d}'.format(1))\ns = {1, 2}\nd = dict(zip('ab', [one, 2]))\ns.difference_update(d.values())\nreturn 1 in s",
+    "one = int('{:d}'.format(1))\nd = {1: 'a'}\nx = d.pop(one)\nreturn d",
+    "one = int('{:d}'.format(1))\nd = {1: 'a'}\nd[one] = 'b'\nreturn d[1]",
+    "one = int('{:d}'.format(1))\nx = [1, 2]\ndel x[one]\nd = {1: 2}\ndel d[one]\nreturn [x, d]",
+    "one = int('{:d}'.format(1))\nd = {1: 2}\nd.setdefault(one, 3)\nd.setdefault(2, 5)\nreturn len(d)",
+    "one = int('{:d}'.format(1))\ns = {1, 2}\nt = s\ns -= {one}\nreturn 1 in t",
+    "one = int('{:d}'.format(1))\nreturn 1 in {2, 1} - {one}",
+    "one = int('{:d}'.format(1))\nreturn 1 in {2, 1}.difference([one])",
+    "one = int('{:d}'.format(1))\nx = [one, 2]\nx.remove(2)\nx.remove(1)\nreturn x",
+    "one = int('{:d}'.format(1))\nx = [1, 2]\nx.insert(one, 9)\nreturn x",
+    "one = int('{:d}'.format(1))\nreturn [(5, 6).index(6) if one else 0, [5, 6][one:], (1, 2).count(one), 'ab'[one]]",
 ]
 
 
