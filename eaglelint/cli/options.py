@@ -17,6 +17,7 @@ __all__ = [
     "TargetClass",
     "TrainedBy",
     "Training",
+    "settings_start",
 ]
 
 _INPUTS = "Inputs"
@@ -77,3 +78,10 @@ TargetClass = Annotated[
         rich_help_panel=_INPUTS,
     ),
 ]
+
+
+def settings_start(named: list[Path]) -> Path:
+    """Where settings are looked for: beside what was named, else in the working directory."""
+    if not named:
+        return Path.cwd()
+    return named[0] if named[0].is_dir() else named[0].parent

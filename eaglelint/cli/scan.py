@@ -63,7 +63,7 @@ def scan(
     from eaglelint.scan import Options, ScanResult, scan_pipelines, survey_engine
 
     named = paths or []
-    settings = find_settings(_start(named))
+    settings = find_settings(opt.settings_start(named))
     chosen = select_rules(select or settings.settings.select, ignore or settings.settings.ignore)
     places = named or [settings.root or Path.cwd()]
     discovered = (
@@ -97,13 +97,6 @@ def scan(
         raise typer.Exit(2)
     if any(levels.index(finding.severity) <= levels.index(limit) for finding in result.findings):
         raise typer.Exit(1)
-
-
-def _start(named: list[Path]) -> Path:
-    """Where settings are looked for: beside what was named, else in the working directory."""
-    if not named:
-        return Path.cwd()
-    return named[0] if named[0].is_dir() else named[0].parent
 
 
 def _print(result: object, output_format: OutputFormat, version: str, *, nothing: bool) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import Enum
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -45,7 +44,7 @@ def wiring(
     from eaglelint.wiring import Wiring
 
     named = paths or []
-    settings = find_settings(named[0] if named and named[0].is_dir() else (named[0].parent if named else Path.cwd()))
+    settings = find_settings(opt.settings_start(named))
     pipelines = assemble_pipelines(
         named,
         draft=draft,

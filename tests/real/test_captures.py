@@ -48,11 +48,7 @@ def _rows() -> list[Any]:
     """The table's rows, named by class, release and ids."""
     with _TABLE.open("rb") as file:
         rows = tomllib.load(file)["row"]
-    return [pytest.param(row, id=_name(row), marks=_marks(row)) for row in rows]
-
-
-def _marks(row: dict[str, Any]) -> tuple[pytest.MarkDecorator, ...]:
-    return (pytest.mark.xfail(reason=row["known"], raises=AssertionError),) if "known" in row else ()
+    return [pytest.param(row, id=_name(row)) for row in rows]
 
 
 def _name(row: dict[str, Any]) -> str:
