@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
-__all__ = ["Confidence", "Edit", "Finding", "Position", "Related", "Safety", "Severity", "Span"]
+__all__ = [
+    "Confidence",
+    "Edit",
+    "Finding",
+    "Position",
+    "Related",
+    "Safety",
+    "Severity",
+    "Span",
+    "any_from",
+    "at_least",
+]
 
 Severity = Literal["error", "warning", "note"]
 Confidence = Literal["certain", "likely", "possible"]
@@ -81,3 +93,15 @@ class Finding:
         """
         parts = (self.code, self.span.path, *(self.identity or (self.message,)))
         return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:16]
+
+
+def at_least(findings: Iterable[Finding], confidence: Confidence) -> tuple[Finding, ...]:
+    """The findings of this confidence or a surer one."""
+    order = get_args(Confidence)
+    return tuple(finding for finding in findings if order.index(finding.confidence) <= order.index(confidence))
+
+
+def any_from(findings: Iterable[Finding], severity: Severity) -> bool:
+    """Whether a finding is of this severity or a graver one."""
+    order = get_args(Severity)
+    return any(order.index(finding.severity) <= order.index(severity) for finding in findings)

@@ -15,6 +15,7 @@ from eaglelint.artifacts.json_tokens import tokenize
 from eaglelint.artifacts.json_tree import MAX_DEPTH, TreeBuilder
 from eaglelint.exceptions import UnreadableInput
 from eaglelint.finding import Position, Span
+from eaglelint.overlay import unsaved_text
 
 __all__ = [
     "MAX_BYTES",
@@ -155,6 +156,9 @@ def read_document(path: Path, display: str) -> Document:
 
 
 def _read_bytes(path: Path, display: str) -> bytes:
+    unsaved = unsaved_text(path)
+    if unsaved is not None:
+        return unsaved
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):

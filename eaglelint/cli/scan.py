@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from eaglelint.cli import options as opt
+
+if TYPE_CHECKING:
+    from eaglelint.scan import ScanResult
 
 __all__ = ["scan"]
 
@@ -27,6 +31,14 @@ class Level(str, Enum):
     error = "error"
     warning = "warning"
     note = "note"
+
+
+class Confidence(str, Enum):
+    """How sure a finding is, the surest first."""
+
+    certain = "certain"
+    likely = "likely"
+    possible = "possible"
 
 
 def scan(
@@ -49,6 +61,18 @@ def scan(
     fail_on: Annotated[
         Level | None, typer.Option("--fail-on", help="Exit with 1 from this severity on (default: error).")
     ] = None,
+    min_confidence: Annotated[
+        Confidence | None,
+        typer.Option("--min-confidence", help="Report findings from this confidence on (default: possible)."),
+    ] = None,
+    exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Exit with 0 whatever is found.")] = False,
+    fix: Annotated[bool, typer.Option("--fix", help="Make the safe edits; what is left is reported.")] = False,
+    diff: Annotated[
+        bool, typer.Option("--diff", help="Print what --fix would change, write nothing; exit with 1 if it would.")
+    ] = False,
+    unsafe_fixes: Annotated[
+        bool, typer.Option("--unsafe-fixes", help="With --fix or --diff: the unsafe edits too.")
+    ] = False,
 ) -> None:
     """Check what a draft was trained on against what it is served.
 
@@ -56,6 +80,8 @@ def scan(
     """
     from eaglelint import __version__
     from eaglelint.cli.progress import progress_bar
+    from eaglelint.finding import any_from, at_least
+    from eaglelint.fix import Fixed, make_edits, unified_diff, write_changes
     from eaglelint.project.discovery import discover
     from eaglelint.project.pipelines import assemble_pipelines
     from eaglelint.project.settings import find_settings
@@ -82,32 +108,48 @@ def scan(
         settings=settings,
         discovered=discovered,
     )
-    result = ScanResult(notes=discovered.notes if discovered is not None else ())
-    with progress_bar() as progress:
+    least = (min_confidence.value if min_confidence else None) or settings.settings.min_confidence
+
+    def run() -> ScanResult:
+        result = ScanResult(notes=discovered.notes if discovered is not None else ())
         if pipelines:
             result += scan_pipelines(pipelines, chosen, Options(num_layers, target_class), progress)
-        elif discovered is not None:
-            for root in discovered.engine_roots:
-                progress(f"surveying {root}")
-                result += survey_engine(str(root), progress)
-    _print(result, output_format, __version__, nothing=not pipelines and not (discovered and discovered.engine_roots))
-    limit = (fail_on.value if fail_on else None) or settings.settings.fail_on
-    levels = [level.value for level in Level]
-    if result.problems:
+        for root in discovered.engine_roots if discovered is not None and not pipelines else ():
+            progress(f"surveying {root}")
+            result += survey_engine(str(root), progress)
+        return replace(result, findings=at_least(result.findings, least))
+
+    with progress_bar() as progress:
+        fixed = make_edits(run, unsafe=unsafe_fixes) if fix or diff else Fixed((), run())
+    if diff:
+        _print_problems(fixed.result)
+        typer.echo(unified_diff(fixed.changes), nl=False)
+    else:
+        write_changes(fixed.changes)
+        nothing = not pipelines and not (discovered and discovered.engine_roots)
+        _print(fixed.result, output_format, __version__, nothing=nothing)
+    for change in fixed.changes:
+        edits = "1 edit" if change.count == 1 else f"{change.count} edits"
+        typer.echo(f"{'would make' if diff else 'made'} {edits} in {change.path}", err=True)
+    if fixed.result.problems:
         raise typer.Exit(2)
-    if any(levels.index(finding.severity) <= levels.index(limit) for finding in result.findings):
+    limit = (fail_on.value if fail_on else None) or settings.settings.fail_on
+    found = bool(fixed.changes) if diff else any_from(fixed.result.findings, limit)
+    if found and not exit_zero:
         raise typer.Exit(1)
 
 
-def _print(result: object, output_format: OutputFormat, version: str, *, nothing: bool) -> None:
+def _print_problems(result: ScanResult) -> None:
+    for line in (*(f"note: {note}" for note in result.notes), *(f"error: {problem}" for problem in result.problems)):
+        typer.echo(line, err=True)
+
+
+def _print(result: ScanResult, output_format: OutputFormat, version: str, *, nothing: bool) -> None:
     from rich.console import Console
 
     from eaglelint.report.summary import summarise
-    from eaglelint.scan import ScanResult
 
-    assert isinstance(result, ScanResult)
-    for line in (*(f"note: {note}" for note in result.notes), *(f"error: {problem}" for problem in result.problems)):
-        typer.echo(line, err=True)
+    _print_problems(result)
     if output_format is OutputFormat.json:
         from eaglelint.report.json import render_json, report_document
 

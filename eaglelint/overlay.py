@@ -1,0 +1,33 @@
+"""Texts in memory that stand in for files on disk: edits that are not written yet, an editor's unsaved buffers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+
+__all__ = ["overlaid", "unsaved_text"]
+
+_TEXTS: ContextVar[Mapping[str, bytes] | None] = ContextVar("eaglelint overlay", default=None)
+
+
+@contextmanager
+def overlaid(texts: Mapping[Path, bytes]) -> Iterator[None]:
+    """While this lasts, readers of these files get these bytes."""
+    token = _TEXTS.set({_key(path): text for path, text in texts.items()})
+    try:
+        yield
+    finally:
+        _TEXTS.reset(token)
+
+
+def unsaved_text(path: Path) -> bytes | None:
+    """The bytes that stand in for a file; ``None`` where the file itself counts."""
+    texts = _TEXTS.get()
+    return None if texts is None else texts.get(_key(path))
+
+
+def _key(path: Path) -> str:
+    return os.path.realpath(path)
