@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from enum import Enum
 from pathlib import Path
@@ -12,17 +14,10 @@ import typer
 from eaglelint.cli import options as opt
 
 if TYPE_CHECKING:
+    from eaglelint.report.formats import Output
     from eaglelint.scan import ScanResult
 
 __all__ = ["scan"]
-
-
-class OutputFormat(str, Enum):
-    """How findings are printed."""
-
-    full = "full"
-    concise = "concise"
-    json = "json"
 
 
 class Level(str, Enum):
@@ -52,8 +47,17 @@ def scan(
     num_layers: opt.NumLayers = None,
     target_class: opt.TargetClass = None,
     output_format: Annotated[
-        OutputFormat, typer.Option("--output-format", help="How findings are printed.")
-    ] = OutputFormat.full,
+        list[str] | None,
+        typer.Option(
+            "--output-format",
+            metavar="FORMAT[:FILE]",
+            help="full (default), concise, json, jsonl, sarif, github, gitlab, junit or lsp. Repeatable: "
+            "sarif:eaglelint.sarif writes that one to a file.",
+        ),
+    ] = None,
+    output_file: Annotated[
+        Path | None, typer.Option("--output-file", help="Where the format without a file of its own goes.")
+    ] = None,
     select: Annotated[
         list[str] | None, typer.Option("--select", help="Rules to use: code, name or family. Repeatable.")
     ] = None,
@@ -78,17 +82,22 @@ def scan(
 
     Exit code 0: nothing at or above --fail-on. 1: findings. 2: wrong usage or unreadable input. 3: our own fault.
     """
-    from eaglelint import __version__
     from eaglelint.cli.progress import progress_bar
+    from eaglelint.exceptions import WrongUsage
     from eaglelint.finding import any_from, at_least
     from eaglelint.fix import Fixed, make_edits, unified_diff, write_changes
     from eaglelint.project.discovery import discover
     from eaglelint.project.pipelines import assemble_pipelines
     from eaglelint.project.settings import find_settings
     from eaglelint.registry import select_rules
+    from eaglelint.report.formats import parse_outputs
     from eaglelint.scan import Options, ScanResult, scan_pipelines, survey_engine
 
     named = paths or []
+    try:
+        outputs = parse_outputs(output_format or [], output_file)
+    except WrongUsage as error:
+        raise typer.BadParameter(str(error), param_hint="--output-format") from None
     settings = find_settings(opt.settings_start(named))
     chosen = select_rules(select or settings.settings.select, ignore or settings.settings.ignore)
     places = named or [settings.root or Path.cwd()]
@@ -127,7 +136,7 @@ def scan(
     else:
         write_changes(fixed.changes)
         nothing = not pipelines and not (discovered and discovered.engine_roots)
-        _print(fixed.result, output_format, __version__, nothing=nothing)
+        _print(fixed.result, outputs, nothing=nothing)
     for change in fixed.changes:
         edits = "1 edit" if change.count == 1 else f"{change.count} edits"
         typer.echo(f"{'would make' if diff else 'made'} {edits} in {change.path}", err=True)
@@ -144,30 +153,21 @@ def _print_problems(result: ScanResult) -> None:
         typer.echo(line, err=True)
 
 
-def _print(result: ScanResult, output_format: OutputFormat, version: str, *, nothing: bool) -> None:
-    from rich.console import Console
-
+def _print(result: ScanResult, outputs: Sequence[Output], *, nothing: bool) -> None:
+    from eaglelint import __version__
+    from eaglelint.report.formats import Format, Report, write_file
     from eaglelint.report.summary import summarise
 
     _print_problems(result)
-    if output_format is OutputFormat.json:
-        from eaglelint.report.json import render_json, report_document
-
-        typer.echo(
-            render_json(report_document(result.findings, result.wirings, summarise(result.findings).to_json(), version))
-        )
-        return
-    console = Console(highlight=False, soft_wrap=True)
-    if output_format is OutputFormat.concise:
-        from eaglelint.report.concise import render_concise
-
-        render_concise(result.findings, console=console)
-        return
-    from eaglelint.report.full import render_full
-
+    summary = summarise(result.findings)
+    report = Report(result.findings, result.wirings, summary, result.problems, result.notes, __version__)
     if nothing:
         typer.echo(
             "Nothing to check: no draft config and no engine was found. Name a draft with --draft PATH.", err=True
         )
-    if result.findings or not (result.problems or nothing):
-        render_full(result.findings, console=console)
+    for output in outputs:
+        if output.file is not None:
+            write_file(report, output)
+        # "Found no problems" of files that were not read would be a wrong comfort.
+        elif output.format is not Format.full or result.findings or not (result.problems or nothing):
+            report.write(output.format, sys.stdout)

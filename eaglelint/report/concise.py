@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TextIO
 
 from rich.console import Console
 from rich.text import Text
 
 from eaglelint.finding import Finding
+from eaglelint.report.formats import Report
 from eaglelint.report.full import SEVERITY_STYLES
 from eaglelint.report.printable import one_line
 
-__all__ = ["render_concise"]
+__all__ = ["render", "render_concise"]
+
+
+def render(report: Report, stream: TextIO) -> None:
+    """Write to a stream; a terminal gets colours."""
+    console = Console(file=stream, highlight=False, soft_wrap=True)
+    render_concise(report.findings, console=console)
 
 
 def render_concise(findings: Iterable[Finding], *, console: Console) -> None:

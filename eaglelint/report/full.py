@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TextIO
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -11,10 +12,11 @@ from rich.text import Text
 
 from eaglelint.finding import Edit, Finding, Related
 from eaglelint.report.excerpt import excerpt, read_line
+from eaglelint.report.formats import Report
 from eaglelint.report.printable import one_line
 from eaglelint.report.summary import Summary, summarise
 
-__all__ = ["SEVERITY_STYLES", "render_full"]
+__all__ = ["SEVERITY_STYLES", "render", "render_full"]
 
 SEVERITY_STYLES = {"error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
 
@@ -22,6 +24,12 @@ _MARGIN = "   | "
 # Where output is no terminal, lines are left whole for the reader's tools; only excerpts are still cut.
 _PIPE_WIDTH = 120
 _SAFETY = {"safe": "safe", "unsafe": "unsafe", "display": "to be done by hand"}
+
+
+def render(report: Report, stream: TextIO) -> None:
+    """Write to a stream; a terminal gets colours."""
+    console = Console(file=stream, highlight=False, soft_wrap=True)
+    render_full(report.findings, console=console, summary=report.summary)
 
 
 def render_full(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TextIO
 
 from eaglelint.finding import Edit, Finding, Position, Related, Span
+from eaglelint.report.formats import Report
 from eaglelint.wiring import Wiring
 
-__all__ = ["render_json", "report_document", "wiring_document"]
+__all__ = ["finding_json", "render", "render_json", "report_document", "wiring_document"]
 
 _SCHEMA_VERSION = 1
 
@@ -24,7 +25,7 @@ def report_document(
     return {
         "schema_version": _SCHEMA_VERSION,
         "tool": {"name": "eaglelint", "version": tool_version},
-        "findings": [_finding(finding) for finding in findings],
+        "findings": [finding_json(finding) for finding in findings],
         "wirings": [wiring.to_json() for wiring in wirings],
         "summary": dict(summary),
     }
@@ -40,7 +41,14 @@ def render_json(document: Mapping[str, Any]) -> str:
     return json.dumps(document, indent=2)
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def render(report: Report, stream: TextIO) -> None:
+    """Write the whole document."""
+    document = report_document(report.findings, report.wirings, report.summary.to_json(), report.version)
+    stream.write(render_json(document) + "\n")
+
+
+def finding_json(finding: Finding) -> dict[str, Any]:
+    """A finding as schemas/report.schema.json describes it."""
     return {
         "code": finding.code,
         "name": finding.name,

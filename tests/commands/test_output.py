@@ -228,3 +228,20 @@ def test_engines(run: Callable[..., Any]) -> None:
     lines = run("engines", "list").stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["sglang", "vllm"]
     assert all(f"{line.split()[0]}@PATH" in line for line in lines)
+
+
+def test_several_formats_in_one_run(run: Callable[..., Any], tmp_path: Path) -> None:
+    """One scan, three documents: two files and standard output, which holds its own alone."""
+    sarif, junit = tmp_path / "a b.sarif", tmp_path / "junit.xml"
+    words = ("--output-format", f"sarif:{sarif}", "--output-format", "concise", "--output-format", f"junit:{junit}")
+    outcome = run("scan", "examples/kimi-k2.5", *words)
+    assert (outcome.code, outcome.stdout.count("\n")) == (1, 1)
+    assert json.loads(sarif.read_text("utf-8"))["runs"][0]["results"][0]["ruleId"] == "CAP002"
+    assert 'failures="1"' in junit.read_text("utf-8")
+
+
+def test_output_file(run: Callable[..., Any], tmp_path: Path) -> None:
+    """The document goes to the file and nothing to standard output."""
+    outcome = run("scan", "examples/kimi-k2.5", "--output-format", "json", "--output-file", tmp_path / "o.json")
+    assert (outcome.code, outcome.stdout) == (1, "")
+    assert [f["code"] for f in json.loads((tmp_path / "o.json").read_text("utf-8"))["findings"]] == ["CAP002"]
