@@ -27,9 +27,12 @@ _SETTER_FAULTS = frozenset(["IndexError", "NoSetter"])
 
 @dataclass(frozen=True, slots=True)
 class ServingRequest:
-    """What to derive: a target class of an engine, fed by a draft's config, by given ids, or by the default list."""
+    """What to derive: a target class of an engine, fed by a draft's config, by given ids, or by the default list.
 
-    target_class: Binding
+    ``target_class`` is what the serving end calls the class: its definition in the source, its name in a profile.
+    """
+
+    target_class: Binding | str
     num_layers: int
     target_data: dict[str, Any]
     kind: str = "eagle3"
@@ -53,6 +56,7 @@ def derive_serving(
 ) -> Wiring:
     """The wiring of one target class; never raises for what the source does, an unknown wiring says why."""
     machine = Machine(source.tree, stubs=load_stubs(engine.name), budget=budget, num_layers=request.num_layers)
+    target_class = definition(request)
     reads = DraftReads()
     trails: list[tuple[list[Event], list[tuple[str, Site, int]]]] = []
     configured = False
@@ -63,7 +67,7 @@ def derive_serving(
         reads.found.clear()
         engine.prepare(machine, source, request.kind)
         target = config_object(machine, request.target_data, name="the target's config")
-        model = engine.build_model(machine, request.target_class, target)
+        model = engine.build_model(machine, target_class, target)
         draft = None
         if request.draft_data is not None:
             draft = config_object(machine, request.draft_data, reads=reads, name="the draft's config")
@@ -98,6 +102,12 @@ def derive_serving(
     return _wiring(engine, source, request, machine, outcomes, reads, trails, configuring=not configured)
 
 
+def definition(request: ServingRequest) -> Binding:
+    """The target class in the source; a name alone, as profiles have it, cannot be interpreted."""
+    assert isinstance(request.target_class, Binding)
+    return request.target_class
+
+
 def reads_ids_at(engine: Engine, source: EngineSource, request: ServingRequest, place: tuple[str, ...]) -> bool:
     """Whether the engine's resolver takes ids that stand at this key path of a draft's config, and only there."""
     machine = Machine(source.tree, stubs=load_stubs(engine.name), num_layers=request.num_layers)
@@ -111,7 +121,7 @@ def reads_ids_at(engine: Engine, source: EngineSource, request: ServingRequest, 
 
     def run() -> bool:
         engine.prepare(machine, source, request.kind)
-        model = engine.build_model(machine, request.target_class, config_object(machine, request.target_data))
+        model = engine.build_model(machine, definition(request), config_object(machine, request.target_data))
         draft = config_object(machine, data, reads=DraftReads())
         engine.configure(machine, source, model, request.kind, draft, None)
         stored = [list(event.value) for event in machine.events if event.kind == "set" and "layer" in event.name]
@@ -171,7 +181,7 @@ def _state(value: Any, *, sure: bool = True) -> Tensor:
 
 
 def _blank(engine: Engine, source: EngineSource, request: ServingRequest) -> Wiring:
-    name = request.target_class.item.name  # type: ignore[union-attr]
+    name = definition(request).item.name  # type: ignore[union-attr]
     return Wiring(
         party="serving",
         name=f"{source.label} ({name})",

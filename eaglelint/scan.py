@@ -11,13 +11,13 @@ from typing import Any
 from eaglelint.artifacts.draft import DraftConfig, read_draft
 from eaglelint.artifacts.draft_kinds import IDS_KEYS
 from eaglelint.artifacts.target import TargetConfig, read_target
-from eaglelint.derive import ServingRequest, derive_serving, reads_ids_at
+from eaglelint.derive import ServingRequest, derive_serving
 from eaglelint.exceptions import EaglelintError, UnreadableInput, WrongUsage
 from eaglelint.finding import Finding
 from eaglelint.project.discovery import display_path
 from eaglelint.project.pipelines import PipelineInput
 from eaglelint.rule import Facts, Rule, Served
-from eaglelint.serving import EngineHandle, open_serving
+from eaglelint.serving import ServingEnd, open_serving, open_source
 from eaglelint.source.machine import Budget
 from eaglelint.trainers import derive_training
 from eaglelint.wiring import Slot, Wiring
@@ -113,7 +113,7 @@ def gather(
     training, problems = _training(pipeline, draft, target, [end.wiring for end in ends], progress)
     problems = missing + problems
     for end in ends:
-        problems += tuple(end.handle.source.tree.unreadable.values())
+        problems += end.source.problems
     progress("asking the rules")
     return Facts(draft, target, training, tuple(_judge(end, draft, training) for end in ends)), problems, notes
 
@@ -196,58 +196,55 @@ def _declared(
 class _End:
     """One engine's wiring, and what it takes to derive another."""
 
-    handle: EngineHandle
+    source: ServingEnd
     request: ServingRequest
     wiring: Wiring
 
 
-def _serve(handle: EngineHandle, kind: str, draft: DraftConfig, target: TargetConfig, options: Options) -> _End:
-    binding = _class_of(handle, target, options)
+def _serve(source: ServingEnd, kind: str, draft: DraftConfig, target: TargetConfig, options: Options) -> _End:
+    binding = _class_of(source, target, options)
     request = ServingRequest(binding, target.num_layers, target.data, kind, draft.data)
-    wiring = derive_serving(handle.engine, handle.source, request)
+    wiring = source.wiring(request)
     if wiring.layer_ids == "default":
         wiring = replace(wiring, ignored=tuple(found.key_path for found in draft.layer_ids))
-    return _End(handle, request, wiring)
+    return _End(source, request, wiring)
 
 
 def _judge(end: _End, draft: DraftConfig, training: Wiring | None) -> Served:
     """What the rules need to know about one end besides its wiring."""
-    looks_in = _places(end.handle, end.request, draft) if end.wiring.layer_ids == "default" and draft.layer_ids else ()
-    mended = _mended(end.handle, end.request, end.wiring, training, looks_in)
-    return Served(end.wiring, looks_in, mended, _uncaptured(end.handle, end.request, end.wiring))
+    looks_in = _places(end.source, end.request, draft) if end.wiring.layer_ids == "default" and draft.layer_ids else ()
+    mended = _mended(end.source, end.request, end.wiring, training, looks_in)
+    return Served(end.wiring, looks_in, mended, _uncaptured(end.source, end.request, end.wiring))
 
 
-def _class_of(handle: EngineHandle, target: TargetConfig, options: Options) -> Any:
+def _class_of(source: ServingEnd, target: TargetConfig, options: Options) -> Any:
     names = (options.target_class,) if options.target_class else (*target.architectures, *target.text_architectures)
     for name in names:
-        binding = handle.engine.target_class(handle.source, name)
+        binding = source.target_class(name)
         if binding is not None:
             return binding
-    where = handle.source.tree.display(handle.source.package)
     if not names:
         raise WrongUsage(
             f"{target.path}: the target's config names no architecture. "
             "Say which class serves it with --target-class CLASS."
         )
     raise UnreadableInput(
-        f"{handle.source.label} at {where} has no class {' or '.join(dict.fromkeys(names))}, "
+        f"{source.label} {source.where} has no class {' or '.join(dict.fromkeys(names))}, "
         f"which {target.path} names. "
         "Check that this is the engine and release that serves the target, or name another class with --target-class."
     )
 
 
-def _places(handle: EngineHandle, request: ServingRequest, draft: DraftConfig) -> tuple[tuple[str, ...], ...]:
+def _places(source: ServingEnd, request: ServingRequest, draft: DraftConfig) -> tuple[tuple[str, ...], ...]:
     """The key paths at which this engine finds ids, tried one by one with its own resolver."""
     parents: tuple[tuple[str, ...], ...] = ((), ("eagle_config",), ("dflash_config",))
     candidates = [(*parent, key) for parent in parents for key in IDS_KEYS]
     taken = {found.key_path for found in draft.layer_ids}
-    return tuple(
-        path for path in candidates if path not in taken and reads_ids_at(handle.engine, handle.source, request, path)
-    )
+    return tuple(path for path in candidates if path not in taken and source.reads_ids_at(request, path))
 
 
 def _mended(
-    handle: EngineHandle,
+    source: ServingEnd,
     request: ServingRequest,
     wiring: Wiring,
     training: Wiring | None,
@@ -264,9 +261,7 @@ def _mended(
         ids = tuple(boundary - shift for boundary in boundaries)
         if ids == wiring.layer_ids:
             continue
-        attempt = derive_serving(
-            handle.engine, handle.source, replace(request, draft_data=with_ids(request.draft_data, place, list(ids)))
-        )
+        attempt = source.wiring(replace(request, draft_data=with_ids(request.draft_data, place, list(ids))))
         if attempt.slots == training.slots and attempt.status == wiring.status in ("exact", "conditional"):
             return ids
         if attempt.slots == training.slots and attempt.status == "exact":
@@ -274,7 +269,7 @@ def _mended(
     return None
 
 
-def _uncaptured(handle: EngineHandle, request: ServingRequest, wiring: Wiring) -> tuple[int, ...]:
+def _uncaptured(source: ServingEnd, request: ServingRequest, wiring: Wiring) -> tuple[int, ...]:
     """Positions of ids that make no difference to what is served."""
     ids = wiring.layer_ids
     if not isinstance(ids, tuple) or not wiring.slots or len(wiring.slots) >= len(ids) or wiring.ids_from is None:
@@ -284,11 +279,7 @@ def _uncaptured(handle: EngineHandle, request: ServingRequest, wiring: Wiring) -
     lost = []
     for position in range(len(ids)):
         rest = [value for index, value in enumerate(ids) if index != position]
-        without = derive_serving(
-            handle.engine,
-            handle.source,
-            replace(request, draft_data=with_ids(request.draft_data, wiring.ids_from, rest)),
-        )
+        without = source.wiring(replace(request, draft_data=with_ids(request.draft_data, wiring.ids_from, rest)))
         if without.slots == wiring.slots:
             lost.append(position)
     return tuple(lost)
@@ -308,7 +299,7 @@ def with_ids(data: dict[str, Any], place: tuple[str, ...], ids: list[int]) -> di
 
 def survey_engine(spec: str, progress: Progress = lambda _: None, *, processes: int = 2) -> ScanResult:
     """Derive the default wiring of every target class of an engine's tree, for few layers and on a small budget."""
-    handle = open_serving(spec, root=Path.cwd())
+    handle = open_source(spec, root=Path.cwd())
     names = [
         binding.item.name
         for binding in handle.engine.target_classes(handle.source)
@@ -333,7 +324,7 @@ def survey_engine(spec: str, progress: Progress = lambda _: None, *, processes: 
 
 
 def _survey(spec: str, names: list[str]) -> list[Wiring]:
-    handle = open_serving(spec, root=Path.cwd())
+    handle = open_source(spec, root=Path.cwd())
     found = []
     for name in names:
         binding = handle.engine.target_class(handle.source, name)

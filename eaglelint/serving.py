@@ -1,4 +1,4 @@
-"""What ``--serving`` names: an engine's source tree, its installed package, or a release."""
+"""What ``--serving`` names: an engine's source tree, its installed package, or the profile of a release."""
 
 from __future__ import annotations
 
@@ -6,16 +6,53 @@ import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
+from eaglelint.derive import ServingRequest, derive_serving, reads_ids_at
 from eaglelint.engines.base import Engine, EngineSource
+from eaglelint.engines.profile import Profile
+from eaglelint.engines.profile_file import bundled_profile, bundled_versions, read_profile
+from eaglelint.engines.recall import recall, takes_ids_at
 from eaglelint.engines.sglang import SGLang
 from eaglelint.engines.vllm import VLLM
 from eaglelint.exceptions import UnreadableInput, WrongUsage
-from eaglelint.source.tree import SourceTree
+from eaglelint.source.tree import Binding, SourceTree
+from eaglelint.wiring import Wiring
 
-__all__ = ["ENGINES", "EngineHandle", "open_serving"]
+__all__ = ["ENGINES", "EngineHandle", "ProfileHandle", "ServingEnd", "open_serving", "open_source"]
 
 ENGINES: dict[str, Engine] = {"sglang": SGLang(), "vllm": VLLM()}
+
+
+_SPEC = re.compile(r"([A-Za-z0-9_.-]+?)(?:@(.+)|==(.+))?")
+
+
+class ServingEnd(Protocol):
+    """What one engine's release serves, whether it is interpreted now or was learned before."""
+
+    @property
+    def label(self) -> str:
+        """The engine and its release, ``sglang 0.5.9``."""
+
+    @property
+    def where(self) -> str:
+        """Where the answers come from, for messages."""
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Sentences on files that could not be read."""
+
+    def target_classes(self) -> list[Binding | str]:
+        """All classes of models that capture states for a draft."""
+
+    def target_class(self, name: str) -> Binding | str | None:
+        """The class that serves an architecture, as a request names it."""
+
+    def wiring(self, request: ServingRequest) -> Wiring:
+        """What a target class feeds the draft."""
+
+    def reads_ids_at(self, request: ServingRequest, place: tuple[str, ...]) -> bool:
+        """Whether ids at this key path of the draft's config are taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,33 +62,132 @@ class EngineHandle:
     engine: Engine
     source: EngineSource
 
+    @property
+    def label(self) -> str:
+        return self.source.label
 
-def open_serving(spec: str, *, root: Path, display_root: Path | None = None) -> EngineHandle:
-    """Find the source that a ``--serving`` value names.
+    @property
+    def where(self) -> str:
+        return f"at {self.source.tree.display(self.source.package)}"
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        return tuple(self.source.tree.unreadable.values())
+
+    def target_classes(self) -> list[Binding | str]:
+        return [*self.engine.target_classes(self.source)]
+
+    def target_class(self, name: str) -> Binding | str | None:
+        return self.engine.target_class(self.source, name)
+
+    def wiring(self, request: ServingRequest) -> Wiring:
+        return derive_serving(self.engine, self.source, request)
+
+    def reads_ids_at(self, request: ServingRequest, place: tuple[str, ...]) -> bool:
+        return reads_ids_at(self.engine, self.source, request, place)
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileHandle:
+    """What was learned from one release of an engine."""
+
+    profile: Profile
+    file: str = ""  # as the user named it; empty for a bundled profile
+
+    @property
+    def label(self) -> str:
+        return self.profile.label
+
+    @property
+    def where(self) -> str:
+        return f"as {self.file} has it" if self.file else "as its bundled profile has it"
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        return ()
+
+    def target_classes(self) -> list[Binding | str]:
+        return [*self.profile.classes]
+
+    def target_class(self, name: str) -> Binding | str | None:
+        name = self.profile.aliases.get(name, name)
+        return name if name in self.profile.classes or name in self.profile.without_capture else None
+
+    def wiring(self, request: ServingRequest) -> Wiring:
+        assert isinstance(request.target_class, str)
+        return recall(
+            self.profile,
+            request.target_class,
+            request.kind,
+            request.num_layers,
+            draft_data=request.draft_data,
+            layer_ids=request.layer_ids,
+        )
+
+    def reads_ids_at(self, request: ServingRequest, place: tuple[str, ...]) -> bool:
+        return takes_ids_at(self.profile, request.kind, request.draft_data or {}, place)
+
+
+def open_serving(spec: str, *, root: Path, display_root: Path | None = None) -> ServingEnd:
+    """Find the profile or the source that a ``--serving`` value names.
 
     Args:
-        spec: ``sglang@PATH`` a source tree or unpacked package, ``sglang`` the installed package (found without
-            importing it), ``sglang==0.5.9`` a release.
+        spec: ``sglang==0.5.9`` the bundled profile of exactly that release, ``sglang@FILE.json`` or ``FILE.json`` a
+            learned one; ``sglang@PATH`` a source tree or unpacked package, ``sglang`` the installed package.
         root: What relative paths are relative to.
         display_root: What shown paths are relative to; the working directory if left out.
 
     Raises:
         WrongUsage: The engine is not known, or the release has no bundled profile.
-        UnreadableInput: There is no such engine at the path, or it is not installed.
+        UnreadableInput: There is no such engine or profile at the path, or it is not installed.
     """
-    found = re.fullmatch(r"([A-Za-z0-9_.-]+?)(?:@(.+)|==(.+))?", spec.strip())
-    name = found.group(1).lower().replace("_", "-") if found else spec
-    if found is None or name not in ENGINES:
+    spec = spec.strip()
+    found = _SPEC.fullmatch(spec)
+    path = found.group(2) if found else None
+    if path is None and spec.lower().endswith(".json"):
+        path = spec
+    if path is not None and path.lower().endswith(".json") and (root / path).is_file():
+        profile = read_profile(root / path, path)
+        if found is not None and path != spec and found.group(1).lower() != profile.engine:
+            raise WrongUsage(
+                f"--serving {spec}: {path} is a profile of {profile.engine}. Write {profile.engine}@{path}."
+            )
+        return ProfileHandle(profile, path)
+    version = found.group(3) if found else None
+    if found is None or version is None:
+        return open_source(spec, root=root, display_root=display_root)
+    name = _known(spec, found.group(1))
+    bundled = bundled_profile(name, version)
+    if bundled is None:
+        versions = ", ".join(bundled_versions(name)) or "none"
+        raise WrongUsage(
+            f"--serving {spec}: no profile of {name} {version} is bundled; bundled are {versions}. Learn it from the "
+            f"release: pip download --no-deps {name}=={version}, then eaglelint engines learn FILE.whl -o FILE.json, "
+            f"and pass --serving {name}@FILE.json."
+        )
+    return ProfileHandle(bundled)
+
+
+def _known(spec: str, name: str) -> str:
+    name = name.lower().replace("_", "-")
+    if name not in ENGINES:
         raise WrongUsage(
             f"--serving {spec}: no engine of that name is known. Known are {', '.join(sorted(ENGINES))}; "
             "write sglang@PATH for a source tree or sglang for the installed package."
         )
-    engine, path, version = ENGINES[name], found.group(2), found.group(3)
-    if version is not None:
-        raise WrongUsage(
-            f"--serving {spec}: this release of eaglelint bundles no profile for {name} {version}. Give its source: "
-            f"pip download --no-deps {name}=={version}, unpack the wheel, and pass --serving {name}@DIRECTORY."
-        )
+    return name
+
+
+def open_source(spec: str, *, root: Path, display_root: Path | None = None) -> EngineHandle:
+    """Find the source that ``sglang@PATH`` or ``sglang``, the installed package, names.
+
+    Raises:
+        WrongUsage: The engine is not known.
+        UnreadableInput: There is no such engine at the path, or it is not installed.
+    """
+    found = _SPEC.fullmatch(spec.strip())
+    name = _known(spec, found.group(1) if found else spec)
+    engine, path = ENGINES[name], found.group(2) if found else None
     if path is None:
         package = _installed(engine)
         if package is None:

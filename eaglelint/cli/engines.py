@@ -34,7 +34,9 @@ def list_engines() -> None:
 
 @app.command("show")
 def show(
-    source: Annotated[str, typer.Argument(help="sglang@PATH, vllm@PATH, or sglang, vllm for the installed package.")],
+    source: Annotated[
+        str, typer.Argument(help="sglang==0.5.9 a profile, sglang@PATH a source tree, sglang the installed package.")
+    ],
     num_layers: Annotated[int, typer.Option("--num-layers", min=1, max=10_000, help="Decoder layers of the target.")],
     layer_ids: Annotated[
         str, typer.Option("--layer-ids", help="Comma-separated ids, or default for the engine's own list.")
@@ -54,7 +56,7 @@ def show(
 
     from eaglelint.artifacts.target import TargetConfig
     from eaglelint.cli.progress import progress_bar
-    from eaglelint.derive import ServingRequest, derive_serving
+    from eaglelint.derive import ServingRequest
     from eaglelint.exceptions import UnreadableInput, WrongUsage
     from eaglelint.report.json import render_json, wiring_document
     from eaglelint.scan import CAPTURING_KINDS
@@ -63,24 +65,24 @@ def show(
     ids = _ids(layer_ids)
     if draft_kind not in CAPTURING_KINDS:
         raise WrongUsage(f"--draft-kind {draft_kind}: known are {', '.join(CAPTURING_KINDS)}.")
-    handle = open_serving(source, root=Path.cwd())
-    bindings = handle.engine.target_classes(handle.source) if not target_class else []
+    end = open_serving(source, root=Path.cwd())
+    bindings = end.target_classes() if not target_class else []
     for name in target_class or []:
-        binding = handle.engine.target_class(handle.source, name)
+        binding = end.target_class(name)
         if binding is None:
             raise UnreadableInput(
-                f"{handle.source.label} has no class {name}. Run engines show without --target-class for all it has."
+                f"{end.label} has no class {name}. Run engines show without --target-class for all it has."
             )
         bindings.append(binding)
     wirings = []
     with progress_bar() as progress:
         for binding in bindings:
-            progress(f"deriving {getattr(binding.item, 'name', '')}")
+            progress(f"deriving {binding if isinstance(binding, str) else getattr(binding.item, 'name', '')}")
             request = ServingRequest(
                 binding, num_layers, TargetConfig.synthetic(num_layers).data, draft_kind, None, ids
             )
-            wirings.append(derive_serving(handle.engine, handle.source, request))
-    for problem in handle.source.tree.unreadable.values():
+            wirings.append(end.wiring(request))
+    for problem in end.problems:
         typer.echo(f"error: {problem}", err=True)
     if format is EnginesFormat.json:
         typer.echo(render_json(wiring_document(wirings)))

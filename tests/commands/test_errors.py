@@ -60,8 +60,8 @@ def sentence(stderr: str) -> str:
             id="unknown engine",
         ),
         pytest.param(
-            ("scan", *PIPELINE, "--serving", "sglang==0.5.9"),
-            ("--serving sglang==0.5.9", "no profile for sglang 0.5.9", "--serving sglang@DIRECTORY"),
+            ("scan", *PIPELINE, "--serving", "sglang==0.5.9999"),
+            ("--serving sglang==0.5.9999", "no profile of sglang 0.5.9999", "engines learn"),
             id="release without a profile",
         ),
         pytest.param(
