@@ -18,6 +18,7 @@ __all__ = [
     "Span",
     "any_from",
     "at_least",
+    "unique_fingerprints",
 ]
 
 Severity = Literal["error", "warning", "note"]
@@ -105,3 +106,13 @@ def any_from(findings: Iterable[Finding], severity: Severity) -> bool:
     """Whether a finding is of this severity or a graver one."""
     order = get_args(Severity)
     return any(order.index(finding.severity) <= order.index(severity) for finding in findings)
+
+
+def unique_fingerprints(findings: Iterable[Finding]) -> tuple[str, ...]:
+    """The findings' fingerprints; one that occurs again gets a number, as each must name one finding alone."""
+    seen: dict[str, int] = {}
+    names = []
+    for finding in findings:
+        count = seen[finding.fingerprint] = seen.get(finding.fingerprint, 0) + 1
+        names.append(finding.fingerprint if count == 1 else f"{finding.fingerprint}-{count}")
+    return tuple(names)

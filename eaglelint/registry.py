@@ -14,7 +14,7 @@ from types import ModuleType
 from eaglelint.exceptions import WrongUsage
 from eaglelint.rule import Rule
 
-__all__ = ["all_rules", "find_rule", "module_of", "rule_page", "select_rules"]
+__all__ = ["all_rules", "find_rule", "module_of", "rule_page", "rules_meant", "select_rules"]
 
 _PREFIX = re.compile(r"[A-Z]{1,3}\d{0,3}")
 
@@ -51,9 +51,23 @@ def select_rules(select: Sequence[str] = (), ignore: Sequence[str] = ()) -> tupl
         WrongUsage: A word means no rule.
     """
     rules = all_rules()
-    wanted = {rule.code for word in select for rule in _meant(word)} if select else {rule.code for rule in rules}
-    unwanted = {rule.code for word in ignore for rule in _meant(word)}
+    wanted = {rule.code for word in select for rule in rules_meant(word)} if select else {rule.code for rule in rules}
+    unwanted = {rule.code for word in ignore for rule in rules_meant(word)}
     return tuple(rule for rule in rules if rule.code in wanted - unwanted)
+
+
+def rules_meant(word: str) -> tuple[Rule, ...]:
+    """The rules that a word means: a name, a code, or the beginning of codes.
+
+    Raises:
+        WrongUsage: It means none; the message proposes the nearest.
+    """
+    rules = tuple(rule for rule in all_rules() if rule.name == word)
+    if not rules and _PREFIX.fullmatch(word.upper()):
+        rules = tuple(rule for rule in all_rules() if rule.code.startswith(word.upper()))
+    if not rules:
+        raise WrongUsage(f"'{word}' is no rule's code or name, and no rule's code begins with it.{_nearest(word)}")
+    return rules
 
 
 def rule_page(rule: Rule) -> str:
@@ -97,15 +111,6 @@ def _gather(modules: Iterable[ModuleType]) -> Mapping[str, tuple[Rule, str]]:
 def _reraise(name: str) -> None:
     """Without this, walk_packages passes over a family that cannot be imported, and its rules are lost in silence."""
     importlib.import_module(name)
-
-
-def _meant(word: str) -> tuple[Rule, ...]:
-    rules = tuple(rule for rule in all_rules() if rule.name == word)
-    if not rules and _PREFIX.fullmatch(word.upper()):
-        rules = tuple(rule for rule in all_rules() if rule.code.startswith(word.upper()))
-    if not rules:
-        raise WrongUsage(f"'{word}' is no rule's code or name, and no rule's code begins with it.{_nearest(word)}")
-    return rules
 
 
 def _nearest(word: str) -> str:

@@ -19,6 +19,7 @@ from eaglelint.project.pipelines import PipelineInput
 from eaglelint.rule import Facts, Rule, Served
 from eaglelint.serving import ServingEnd, open_serving, open_source
 from eaglelint.source.machine import Budget
+from eaglelint.suppress import Suppressed
 from eaglelint.trainers import derive_training
 from eaglelint.wiring import Slot, Wiring
 
@@ -43,12 +44,20 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class ScanResult:
-    """What a scan found. ``problems`` are named files that could not be read or parsed; the rest was scanned."""
+    """What a scan found.
+
+    Attributes:
+        problems: Named files that could not be read or parsed; the rest was scanned.
+        suppressed: Findings that comments or the settings silence.
+        baselined: Findings that the baseline knows.
+    """
 
     findings: tuple[Finding, ...] = ()
     wirings: tuple[Wiring, ...] = ()
     notes: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    suppressed: tuple[Suppressed, ...] = ()
+    baselined: tuple[Finding, ...] = ()
 
     def __add__(self, other: ScanResult) -> ScanResult:
         return ScanResult(
@@ -56,6 +65,8 @@ class ScanResult:
             self.wirings + other.wirings,
             self.notes + other.notes,
             self.problems + other.problems,
+            self.suppressed + other.suppressed,
+            self.baselined + other.baselined,
         )
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 __all__ = [
+    "BaselineFile",
+    "Confidence",
     "Draft",
     "DraftKind",
     "NumLayers",
@@ -78,6 +81,20 @@ TargetClass = Annotated[
         rich_help_panel=_INPUTS,
     ),
 ]
+
+
+BaselineFile = Annotated[
+    Path | None,
+    typer.Option("--baseline", help="A file of known findings that are not reported (see `eaglelint baseline`)."),
+]
+
+
+class Confidence(str, Enum):
+    """How sure a finding is, the surest first."""
+
+    certain = "certain"
+    likely = "likely"
+    possible = "possible"
 
 
 def settings_start(named: list[Path]) -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -26,14 +25,6 @@ class Level(str, Enum):
     error = "error"
     warning = "warning"
     note = "note"
-
-
-class Confidence(str, Enum):
-    """How sure a finding is, the surest first."""
-
-    certain = "certain"
-    likely = "likely"
-    possible = "possible"
 
 
 def scan(
@@ -66,9 +57,13 @@ def scan(
         Level | None, typer.Option("--fail-on", help="Exit with 1 from this severity on (default: error).")
     ] = None,
     min_confidence: Annotated[
-        Confidence | None,
+        opt.Confidence | None,
         typer.Option("--min-confidence", help="Report findings from this confidence on (default: possible)."),
     ] = None,
+    baseline: opt.BaselineFile = None,
+    statistics: Annotated[
+        bool, typer.Option("--statistics", help="Count the findings by rule, on standard error.")
+    ] = False,
     exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Exit with 0 whatever is found.")] = False,
     fix: Annotated[bool, typer.Option("--fix", help="Make the safe edits; what is left is reported.")] = False,
     diff: Annotated[
@@ -84,65 +79,54 @@ def scan(
     """
     from eaglelint.cli.progress import progress_bar
     from eaglelint.exceptions import WrongUsage
-    from eaglelint.finding import any_from, at_least
+    from eaglelint.finding import any_from
     from eaglelint.fix import Fixed, make_edits, unified_diff, write_changes
-    from eaglelint.project.discovery import discover
-    from eaglelint.project.pipelines import assemble_pipelines
-    from eaglelint.project.settings import find_settings
-    from eaglelint.registry import select_rules
     from eaglelint.report.formats import parse_outputs
-    from eaglelint.scan import Options, ScanResult, scan_pipelines, survey_engine
+    from eaglelint.report.summary import by_rule
+    from eaglelint.session import Inputs, open_session
 
-    named = paths or []
     try:
         outputs = parse_outputs(output_format or [], output_file)
     except WrongUsage as error:
         raise typer.BadParameter(str(error), param_hint="--output-format") from None
-    settings = find_settings(opt.settings_start(named))
-    chosen = select_rules(select or settings.settings.select, ignore or settings.settings.ignore)
-    places = named or [settings.root or Path.cwd()]
-    discovered = (
-        None
-        if draft is not None and not named
-        else discover(places, exclude=settings.settings.exclude, root=settings.root)
+    session = open_session(
+        Inputs(
+            paths=paths or (),
+            draft=draft,
+            target=target,
+            training=training or (),
+            trained_by=trained_by,
+            serving=serving or (),
+            draft_kind=draft_kind,
+            num_layers=num_layers,
+            target_class=target_class,
+            select=select or (),
+            ignore=ignore or (),
+            min_confidence=min_confidence.value if min_confidence else None,
+            baseline=baseline,
+        )
     )
-    pipelines = assemble_pipelines(
-        named,
-        draft=draft,
-        target=target,
-        training=training or (),
-        trained_by=trained_by,
-        serving=serving or (),
-        draft_kind=draft_kind,
-        settings=settings,
-        discovered=discovered,
-    )
-    least = (min_confidence.value if min_confidence else None) or settings.settings.min_confidence
-
-    def run() -> ScanResult:
-        result = ScanResult(notes=discovered.notes if discovered is not None else ())
-        if pipelines:
-            result += scan_pipelines(pipelines, chosen, Options(num_layers, target_class), progress)
-        for root in discovered.engine_roots if discovered is not None and not pipelines else ():
-            progress(f"surveying {root}")
-            result += survey_engine(str(root), progress)
-        return replace(result, findings=at_least(result.findings, least))
-
     with progress_bar() as progress:
-        fixed = make_edits(run, unsafe=unsafe_fixes) if fix or diff else Fixed((), run())
+        fixed = (
+            make_edits(lambda: session.scan(progress), unsafe=unsafe_fixes)
+            if fix or diff
+            else Fixed((), session.scan(progress))
+        )
     if diff:
         _print_problems(fixed.result)
         typer.echo(unified_diff(fixed.changes), nl=False)
     else:
         write_changes(fixed.changes)
-        nothing = not pipelines and not (discovered and discovered.engine_roots)
-        _print(fixed.result, outputs, nothing=nothing)
+        _print(fixed.result, outputs, nothing=session.empty)
     for change in fixed.changes:
         edits = "1 edit" if change.count == 1 else f"{change.count} edits"
         typer.echo(f"{'would make' if diff else 'made'} {edits} in {change.path}", err=True)
+    if statistics:
+        for row in by_rule(fixed.result.findings):
+            typer.echo(row, err=True)
     if fixed.result.problems:
         raise typer.Exit(2)
-    limit = (fail_on.value if fail_on else None) or settings.settings.fail_on
+    limit = (fail_on.value if fail_on else None) or session.settings.settings.fail_on
     found = bool(fixed.changes) if diff else any_from(fixed.result.findings, limit)
     if found and not exit_zero:
         raise typer.Exit(1)
@@ -159,8 +143,16 @@ def _print(result: ScanResult, outputs: Sequence[Output], *, nothing: bool) -> N
     from eaglelint.report.summary import summarise
 
     _print_problems(result)
-    summary = summarise(result.findings)
-    report = Report(result.findings, result.wirings, summary, result.problems, result.notes, __version__)
+    summary = summarise(result.findings, suppressed=len(result.suppressed), baselined=len(result.baselined))
+    report = Report(
+        result.findings,
+        result.wirings,
+        summary,
+        problems=result.problems,
+        notes=result.notes,
+        suppressed=result.suppressed,
+        version=__version__,
+    )
     if nothing:
         typer.echo(
             "Nothing to check: no draft config and no engine was found. Name a draft with --draft PATH.", err=True

@@ -15,7 +15,16 @@ from eaglelint.artifacts.draft import is_draft_config, is_embedded_draft
 from eaglelint.artifacts.target import is_target_config
 from eaglelint.exceptions import UnreadableInput
 
-__all__ = ["ENGINE_MARKS", "EXCLUDED_NAMES", "MAX_FILES", "Discovered", "EngineRoot", "discover", "display_path"]
+__all__ = [
+    "ENGINE_MARKS",
+    "EXCLUDED_NAMES",
+    "MAX_FILES",
+    "Discovered",
+    "EngineRoot",
+    "discover",
+    "display_path",
+    "path_matcher",
+]
 
 EXCLUDED_NAMES = frozenset({"__pycache__", "build", "dist", "node_modules", "site-packages", "venv"})
 """Directories that hold nothing of the project's own; hidden ones (``.git``, ``.venv``, ``.tox``) are left out too."""
@@ -174,6 +183,22 @@ def _scan(directory: str, entries: Iterable[os.DirEntry[str]], walk: _Walk) -> l
     if engine in ENGINE_MARKS and all(mark in below for mark in ENGINE_MARKS[engine]):
         walk.engines[directory] = engine
     return list(below.values())
+
+
+def path_matcher(patterns: Sequence[str], root: Path) -> Callable[[Path], bool]:
+    """Whether a file or one of its directories is meant by a glob, read as ``exclude`` of :func:`discover` is."""
+    excluded = _excluder(patterns, root.absolute())
+    base = os.path.abspath(root)
+
+    def matches(path: Path) -> bool:
+        absolute = os.path.abspath(path)
+        inside = [
+            absolute,
+            *(str(parent) for parent in Path(absolute).parents if str(parent).startswith(base + os.sep)),
+        ]
+        return any(excluded(os.path.basename(place), place) for place in inside)
+
+    return matches
 
 
 def _excluder(patterns: Sequence[str], root: Path) -> Callable[[str, str], bool]:

@@ -63,6 +63,11 @@ class Settings(_Table):
     ignore: tuple[str, ...] = Field(default=(), description="Rules to leave out, by code, name or family.")
     fail_on: Severity = Field(default="error", description="The least severity that makes the exit code 1.")
     min_confidence: Confidence = Field(default="possible", description="The least confidence that is reported.")
+    severity: dict[str, Severity] = Field(default_factory=dict, description="Severities by rule, code or family.")
+    per_file_ignores: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict, description="Rules to ignore by glob of files, for files that can hold no comment."
+    )
+    baseline: str | None = Field(default=None, description="A file of findings that are known and left out.")
     exclude: tuple[str, ...] = Field(default=(), description="Globs of files and directories that are not scanned.")
     assume: tuple[str, ...] = Field(default=(), description="Conditions that are taken as given.")
     pipeline: tuple[Pipeline, ...] = Field(default=(), description="Drafts and what they meet.")

@@ -11,9 +11,10 @@ from typing import TextIO
 from eaglelint.exceptions import UnreadableInput, WrongUsage
 from eaglelint.finding import Finding
 from eaglelint.report.summary import Summary
+from eaglelint.suppress import Suppressed
 from eaglelint.wiring import Wiring
 
-__all__ = ["Format", "Output", "Report", "parse_outputs", "unique_fingerprints", "write_file"]
+__all__ = ["Format", "Output", "Report", "parse_outputs", "write_file"]
 
 
 class Format(str, Enum):
@@ -37,6 +38,7 @@ class Report:
     Attributes:
         problems: Sentences on named files that could not be read.
         notes: Sentences on what was left out.
+        suppressed: Findings that comments or the settings silence.
         version: eaglelint's own.
     """
 
@@ -45,6 +47,7 @@ class Report:
     summary: Summary
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    suppressed: tuple[Suppressed, ...] = ()
     version: str = ""
 
     def write(self, format: Format, stream: TextIO) -> None:
@@ -97,13 +100,3 @@ def write_file(report: Report, output: Output) -> None:
         raise UnreadableInput(
             f"{output.file} cannot be written: {error.strerror or error}. Check the path and its permissions."
         ) from None
-
-
-def unique_fingerprints(findings: tuple[Finding, ...]) -> tuple[str, ...]:
-    """The findings' fingerprints; one that occurs again gets a number, as each must name one finding alone."""
-    seen: dict[str, int] = {}
-    names = []
-    for finding in findings:
-        count = seen[finding.fingerprint] = seen.get(finding.fingerprint, 0) + 1
-        names.append(finding.fingerprint if count == 1 else f"{finding.fingerprint}-{count}")
-    return tuple(names)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import TextIO
 
-from eaglelint.report.formats import Report, unique_fingerprints
+from eaglelint.finding import unique_fingerprints
+from eaglelint.report.formats import Report
 
 __all__ = ["render"]
 

@@ -7,8 +7,9 @@ from pathlib import PurePosixPath
 from typing import Any, TextIO
 from urllib.parse import quote
 
-from eaglelint.finding import Edit, Finding, Position, Related, Span
-from eaglelint.report.formats import Report, unique_fingerprints
+from eaglelint.finding import Edit, Finding, Position, Related, Span, unique_fingerprints
+from eaglelint.report.formats import Report
+from eaglelint.suppress import Suppressed
 
 __all__ = ["render"]
 
@@ -22,8 +23,10 @@ _HELP = ("What it does", "Why it is bad", "References")
 
 def render(report: Report, stream: TextIO) -> None:
     """Write one run with the rules that spoke."""
-    codes = sorted({finding.code for finding in report.findings})
-    names = unique_fingerprints(report.findings)
+    silenced = {row.finding: row for row in report.suppressed}
+    findings = (*report.findings, *silenced)
+    codes = sorted({finding.code for finding in findings})
+    names = unique_fingerprints(findings)
     run = {
         "tool": {
             "driver": {
@@ -45,8 +48,8 @@ def render(report: Report, stream: TextIO) -> None:
             }
         ],
         "results": [
-            _result(finding, codes.index(finding.code), name)
-            for finding, name in zip(report.findings, names, strict=True)
+            _result(finding, codes.index(finding.code), name) | _suppressions(silenced.get(finding))
+            for finding, name in zip(findings, names, strict=True)
         ],
     }
     json.dump({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, stream, indent=2)
@@ -90,6 +93,13 @@ def _result(finding: Finding, rule_index: int, fingerprint: str) -> dict[str, An
     if fixes:
         result["fixes"] = fixes
     return result
+
+
+def _suppressions(row: Suppressed | None) -> dict[str, Any]:
+    if row is None:
+        return {}
+    suppression = {"kind": "inSource" if row.in_source else "external"}
+    return {"suppressions": [suppression | ({"justification": row.reason} if row.reason else {})]}
 
 
 def _said(row: Related) -> str:

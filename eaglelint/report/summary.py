@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from eaglelint.finding import Finding
 
-__all__ = ["Summary", "summarise"]
+__all__ = ["Summary", "by_rule", "summarise"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,13 @@ def summarise(findings: Iterable[Finding], *, suppressed: int = 0, baselined: in
         suppressed=suppressed,
         baselined=baselined,
     )
+
+
+def by_rule(findings: Iterable[Finding]) -> Iterator[str]:
+    """A line for each rule that spoke, the most frequent first: count, code and name."""
+    counts = Counter((finding.code, finding.name) for finding in findings)
+    for (code, name), count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+        yield f"{count:>5}  {code}  {name}"
 
 
 def _counted(count: int, singular: str, plural: str | None = None) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-import eaglelint.scan
+import eaglelint.session
 
 REPOSITORY = Path(__file__).parents[2]
 DRAFT = "examples/kimi-k2.5/draft"
@@ -181,7 +181,7 @@ def test_a_fault_of_our_own(run: Callable[..., Any], monkeypatch: pytest.MonkeyP
     def broken(*_: object) -> None:
         raise ValueError("seven is not a tensor")
 
-    monkeypatch.setattr(eaglelint.scan, "scan_pipelines", broken)
+    monkeypatch.setattr(eaglelint.session, "scan_pipelines", broken)
     monkeypatch.delenv("EAGLELINT_TRACEBACK", raising=False)
     outcome = run("scan", "examples/kimi-k2.5")
     assert (outcome.code, outcome.stdout) == (3, "")

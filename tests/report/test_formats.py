@@ -17,15 +17,15 @@ import xmlschema
 
 from eaglelint.edits import apply_edits
 from eaglelint.exceptions import UnreadableInput, WrongUsage
-from eaglelint.finding import Edit, Finding, Position, Span
-from eaglelint.report.formats import Format, Output, Report, parse_outputs, unique_fingerprints, write_file
+from eaglelint.finding import Edit, Finding, Position, Span, unique_fingerprints
+from eaglelint.report.formats import Format, Output, Report, parse_outputs, write_file
 from eaglelint.report.summary import summarise
 
 HERE = Path(__file__).parent
 
 
 def report_of(*findings: Finding, problems: Sequence[str] = ()) -> Report:
-    return Report(findings, (), summarise(findings), tuple(problems), ("a.py was not scanned",), "0.1.0")
+    return Report(findings, (), summarise(findings), tuple(problems), ("a.py was not scanned",), version="0.1.0")
 
 
 def written(format: Format, *findings: Finding, problems: Sequence[str] = ()) -> str:
