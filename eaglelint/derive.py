@@ -18,7 +18,7 @@ from eaglelint.source.tree import Binding
 from eaglelint.source.values import Cat, Instance, Opaque, Tensor, TensorBuffer
 from eaglelint.wiring import Condition, Evidence, Fault, LayerIds, Slot, Wiring
 
-__all__ = ["ServingRequest", "deep_recursion", "derive_serving", "reads_ids_at"]
+__all__ = ["Derivation", "Deriver", "ServingRequest", "deep_recursion", "definition", "derive_serving", "reads_ids_at"]
 
 
 # What a setter raises for ids that the model cannot take. Elsewhere an exception may as well be our own misreading.
@@ -51,55 +51,100 @@ class _Run:
     uncopied: tuple[int, ...] = ()  # slots that share their memory with what a norm may have added to since
 
 
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """A wiring and what was seen on the way to it: ``events`` of the first path, and how the run was cut short."""
+
+    wiring: Wiring
+    events: tuple[Event, ...] = ()
+    missing: tuple[tuple[str, Site], ...] = ()
+    uncopied: tuple[int, ...] = ()
+    raised: Raised | None = None
+
+
 def derive_serving(
     engine: Engine, source: EngineSource, request: ServingRequest, *, budget: Budget | None = None
 ) -> Wiring:
     """The wiring of one target class; never raises for what the source does, an unknown wiring says why."""
-    machine = Machine(source.tree, stubs=load_stubs(engine.name), budget=budget, num_layers=request.num_layers)
-    target_class = definition(request)
-    reads = DraftReads()
-    trails: list[tuple[list[Event], list[tuple[str, Site, int]]]] = []
-    configured = False
+    return Deriver(engine, source, request.num_layers, budget=budget).derive(request).wiring
 
-    def run() -> _Run:
-        nonlocal configured
-        reads.asked.clear()
-        reads.found.clear()
-        engine.prepare(machine, source, request.kind)
-        target = config_object(machine, request.target_data, name="the target's config")
-        model = engine.build_model(machine, target_class, target)
-        draft = None
-        if request.draft_data is not None:
-            draft = config_object(machine, request.draft_data, reads=reads, name="the draft's config")
-        ids = list(request.layer_ids) if isinstance(request.layer_ids, tuple) else None
-        if not engine.configure(machine, source, model, request.kind, draft, ids):
-            return _Run((), ("the engine captures no auxiliary states for this config",), False)
-        configured = True
-        captured = engine.forward(machine, source, model)
-        joined = engine.concatenate(machine, source, captured)
-        stream = Stream(machine, request.num_layers)
-        parts = [machine.current(tensor) for tensor in parts_of(joined, captured)]
-        found = [stream.slot(tensor) for tensor in parts]
-        trails.append((list(machine.events), list(machine.faults)))
-        return _Run(
-            tuple(slot for slot, _ in found),
-            tuple(reason for _, reason in found if reason),
-            True,
-            tuple(dict.fromkeys(machine.missing)),
-            tuple(index for index, tensor in enumerate(parts) if machine.may_be_overwritten(tensor)),
-        )
 
-    try:
-        with deep_recursion():
-            outcomes = machine.explore(run, None)
-    except BudgetExceeded as error:
-        where = f" at {error.site}" if error.site is not None else ""
-        return _blank(engine, source, request).with_status(
-            "unknown", f"the interpretation stopped: {error.what}{where}"
-        )
-    except RecursionError:
-        return _blank(engine, source, request).with_status("unknown", "the interpretation stopped: nested too deeply")
-    return _wiring(engine, source, request, machine, outcomes, reads, trails, configuring=not configured)
+class Deriver:
+    """Derives one target class for several requests; what was learned about its code serves them all."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        source: EngineSource,
+        num_layers: int,
+        *,
+        budget: Budget | None = None,
+    ) -> None:
+        self.engine = engine
+        self.source = source
+        self._machine = Machine(source.tree, stubs=load_stubs(engine.name), budget=budget, num_layers=num_layers)
+        self._models: list[Instance] = []  # what was remembered of them must not outlive them
+
+    def derive(self, request: ServingRequest) -> Derivation:
+        """The wiring for one request, with the trail; each is derived from the same beginning."""
+        machine = self._machine
+        machine.steps = 0
+        mark = machine.heap.mark()
+        try:
+            return self._derive(request)
+        finally:
+            machine.heap.rollback(mark)
+
+    def _derive(self, request: ServingRequest) -> Derivation:
+        engine, source, machine = self.engine, self.source, self._machine
+        reads = DraftReads()
+        trails: list[tuple[list[Event], list[tuple[str, Site, int]]]] = []
+        configured = False
+
+        def run() -> _Run:
+            nonlocal configured
+            reads.asked.clear()
+            reads.found.clear()
+            engine.prepare(machine, source, request.kind)
+            target = config_object(machine, request.target_data, name="the target's config")
+            model = engine.build_model(machine, definition(request), target)
+            self._models.append(model)
+            draft = None
+            if request.draft_data is not None:
+                draft = config_object(machine, request.draft_data, reads=reads, name="the draft's config")
+            ids = list(request.layer_ids) if isinstance(request.layer_ids, tuple) else None
+            if not engine.configure(machine, source, model, request.kind, draft, ids):
+                return _Run((), ("the engine captures no auxiliary states for this config",), False)
+            configured = True
+            captured = engine.forward(machine, source, model)
+            joined = engine.concatenate(machine, source, captured)
+            stream = Stream(machine, request.num_layers)
+            parts = [machine.current(tensor) for tensor in parts_of(joined, captured)]
+            found = [stream.slot(tensor) for tensor in parts]
+            trails.append((list(machine.events), list(machine.faults)))
+            return _Run(
+                tuple(slot for slot, _ in found),
+                tuple(reason for _, reason in found if reason),
+                True,
+                tuple(dict.fromkeys(machine.missing)),
+                tuple(index for index, tensor in enumerate(parts) if machine.may_be_overwritten(tensor)),
+            )
+
+        try:
+            with deep_recursion():
+                outcomes = machine.explore(run, None)
+        except BudgetExceeded as error:
+            where = f" at {error.site}" if error.site is not None else ""
+            reason = f"the interpretation stopped: {error.what}{where}"
+            return Derivation(_blank(engine, source, request).with_status("unknown", reason))
+        except RecursionError:
+            reason = "the interpretation stopped: nested too deeply"
+            return Derivation(_blank(engine, source, request).with_status("unknown", reason))
+        wiring = _wiring(engine, source, request, machine, outcomes, reads, trails, configuring=not configured)
+        first = next((outcome.value for outcome in outcomes if outcome.raised is None), None)
+        if first is None:
+            return Derivation(wiring, tuple(machine.events), raised=outcomes[0].raised)
+        return Derivation(wiring, tuple(trails[0][0] if trails else ()), first.missing, first.uncopied)
 
 
 def definition(request: ServingRequest) -> Binding:

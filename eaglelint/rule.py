@@ -8,9 +8,21 @@ from dataclasses import dataclass
 from eaglelint.artifacts.draft import DraftConfig
 from eaglelint.artifacts.target import TargetConfig
 from eaglelint.finding import Confidence, Edit, Finding, Related, Severity, Span
+from eaglelint.survey.facts import ClassFacts, EngineFacts, GraphsBeforeIds, Place, Run, Stored
 from eaglelint.wiring import Wiring
 
-__all__ = ["Check", "Facts", "Rule", "Served"]
+__all__ = [
+    "Check",
+    "ClassFacts",
+    "EngineFacts",
+    "Facts",
+    "GraphsBeforeIds",
+    "Place",
+    "Rule",
+    "Run",
+    "Served",
+    "Stored",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +48,18 @@ class Served:
 class Facts:
     """All that a rule may look at: one draft, the target it speaks for, and the wirings at both ends.
 
+    A look over an engine's own tree has no draft: then ``engines`` alone holds something.
+
     ``training`` is extracted from code or declared with ``--trained-by``; None where neither is known.
-    ``servings`` holds one entry for each engine that the draft is served by.
+    ``servings`` holds one entry for each engine that the draft is served by. ``engines`` holds what the source of
+    each of them says; of its target classes, the one that serves the draft's target.
     """
 
     draft: DraftConfig | None
     target: TargetConfig | None
     training: Wiring | None
     servings: tuple[Served, ...]
+    engines: tuple[EngineFacts, ...] = ()
 
 
 Check = Callable[["Rule", Facts], Iterator[Finding]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,15 +10,17 @@ from typing import Any
 from eaglelint.artifacts.draft import DraftConfig, read_draft
 from eaglelint.artifacts.draft_kinds import IDS_KEYS
 from eaglelint.artifacts.target import TargetConfig, read_target
-from eaglelint.derive import ServingRequest, derive_serving
+from eaglelint.derive import Derivation, Deriver, ServingRequest, definition
 from eaglelint.exceptions import EaglelintError, UnreadableInput, WrongUsage
 from eaglelint.finding import Finding
 from eaglelint.project.discovery import display_path
 from eaglelint.project.pipelines import PipelineInput
 from eaglelint.rule import Facts, Rule, Served
-from eaglelint.serving import ServingEnd, open_serving, open_source
-from eaglelint.source.machine import Budget
+from eaglelint.serving import EngineHandle, ServingEnd, open_serving
 from eaglelint.suppress import Suppressed
+from eaglelint.survey.classes import class_facts, run_of
+from eaglelint.survey.engine import engine_facts, survey
+from eaglelint.survey.facts import EngineFacts
 from eaglelint.trainers import derive_training
 from eaglelint.wiring import Slot, Wiring
 
@@ -30,8 +31,6 @@ Progress = Callable[[str], None]
 # The kinds of draft that are fed captured states of the target.
 CAPTURING_KINDS = ("eagle3", "peagle", "dflash", "domino", "dspark")
 _DECLARED = {"layer-output": 1, "boundary": 0}
-_SURVEY_LAYERS = 12
-_SURVEY_BUDGET = Budget(steps=8_000, attribute_steps=3_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +124,10 @@ def gather(
     problems = missing + problems
     for end in ends:
         problems += end.source.problems
+    servings = tuple(_judge(end, draft, training) for end in ends)
+    engines = tuple(facts for end in ends if (facts := _engine(end)) is not None)
     progress("asking the rules")
-    return Facts(draft, target, training, tuple(_judge(end, draft, training) for end in ends)), problems, notes
+    return Facts(draft, target, training, servings, engines), problems, notes
 
 
 def _kind(pipeline: PipelineInput, draft: DraftConfig) -> str:
@@ -210,15 +211,28 @@ class _End:
     source: ServingEnd
     request: ServingRequest
     wiring: Wiring
+    derivation: Derivation | None  # where source was interpreted
 
 
 def _serve(source: ServingEnd, kind: str, draft: DraftConfig, target: TargetConfig, options: Options) -> _End:
     binding = _class_of(source, target, options)
     request = ServingRequest(binding, target.num_layers, target.data, kind, draft.data)
-    wiring = source.wiring(request)
+    derivation = None
+    if isinstance(source, EngineHandle):
+        derivation = Deriver(source.engine, source.source, target.num_layers).derive(request)
+    wiring = source.wiring(request) if derivation is None else derivation.wiring
     if wiring.layer_ids == "default":
         wiring = replace(wiring, ignored=tuple(found.key_path for found in draft.layer_ids))
-    return _End(source, request, wiring)
+    return _End(source, request, wiring, derivation)
+
+
+def _engine(end: _End) -> EngineFacts | None:
+    """What the engine's source says; of its target classes only the one in use, as it was run for the draft."""
+    if end.derivation is None or not isinstance(end.source, EngineHandle):
+        return None
+    run = replace(run_of(end.derivation, None), wiring=end.wiring)
+    served = replace(class_facts(end.source.source, end.source.engine, definition(end.request)), served=run)
+    return engine_facts(end.source, (served,))
 
 
 def _judge(end: _End, draft: DraftConfig, training: Wiring | None) -> Served:
@@ -308,41 +322,23 @@ def with_ids(data: dict[str, Any], place: tuple[str, ...], ids: list[int]) -> di
 # --- an engine's own tree ------------------------------------------------------------------------------------------
 
 
-def survey_engine(spec: str, progress: Progress = lambda _: None, *, processes: int = 2) -> ScanResult:
-    """Derive the default wiring of every target class of an engine's tree, for few layers and on a small budget."""
-    handle = open_source(spec, root=Path.cwd())
-    names = [
-        binding.item.name
-        for binding in handle.engine.target_classes(handle.source)
-        if binding.item is not None and not isinstance(binding.item, tuple)
-    ]
-    wirings: list[Wiring] = []
-    if processes > 1 and len(names) > 8:
-        chunks = [names[start::processes] for start in range(processes)]
-        with ProcessPoolExecutor(processes) as pool:
-            for part in pool.map(_survey, [spec] * len(chunks), chunks):
-                wirings += part
-    else:
-        wirings = _survey(spec, names)
-    order = {name: index for index, name in enumerate(names)}
-    wirings.sort(key=lambda wiring: order.get(wiring.target_class or "", 0))
+def survey_engine(
+    spec: str, rules: Sequence[Rule], progress: Progress = lambda _: None, *, processes: int = 2
+) -> ScanResult:
+    """Check every target class of an engine's own tree, each without ids and at its ends, for few layers."""
+    surveyed = survey(spec, processes=processes)
+    progress("asking the rules")
+    facts = surveyed.facts
+    findings = {
+        finding for rule in rules for finding in rule.check(rule, Facts(None, None, None, (), engines=(facts,)))
+    }
+    wirings = tuple(cls.default.wiring for cls in facts.classes if cls.default is not None)
     counted = ", ".join(
         f"{sum(w.status == status for w in wirings)} {status}" for status in ("exact", "conditional", "unknown")
     )
     classes = "1 target class" if len(wirings) == 1 else f"{len(wirings)} target classes"
-    note = f"{handle.source.label}: {classes} with a capture, default wiring {counted}"
-    return ScanResult(wirings=tuple(wirings), notes=(note,), problems=tuple(handle.source.tree.unreadable.values()))
-
-
-def _survey(spec: str, names: list[str]) -> list[Wiring]:
-    handle = open_source(spec, root=Path.cwd())
-    found = []
-    for name in names:
-        binding = handle.engine.target_class(handle.source, name)
-        if binding is not None:
-            request = ServingRequest(binding, _SURVEY_LAYERS, TargetConfig.synthetic(_SURVEY_LAYERS).data)
-            found.append(derive_serving(handle.engine, handle.source, request, budget=_SURVEY_BUDGET))
-    return found
+    note = f"{facts.label}: {classes} with a capture, default wiring {counted}"
+    return ScanResult(tuple(sorted(findings, key=_order)), wirings, (note,), surveyed.problems)
 
 
 def _order(finding: Finding) -> tuple[Any, ...]:

@@ -76,7 +76,7 @@ class Session:
             result += scan_pipelines(self.pipelines, self.rules, self.options, progress)
         for root in self.discovered.engine_roots if self.discovered is not None and not self.pipelines else ():
             progress(f"surveying {root}")
-            result += survey_engine(str(root), progress)
+            result += survey_engine(str(root), self.rules, progress)
         table = self.settings.settings
         findings = at_least(with_severities(result.findings, table.severity), self.min_confidence)
         code = [path for pipeline in self.pipelines for path in pipeline.training if path.is_file()]

@@ -129,7 +129,7 @@ def test_a_survey(project: Path, count: int) -> None:
     """Every target class with a capture, whether in this process or in several; the note counts the answers."""
     names = [f"Model{index}ForCausalLM" for index in range(count)]
     children(project, names)
-    result = survey_engine("sglang@adds")
+    result = survey_engine("sglang@adds", ())
     assert sorted(wiring.target_class or "" for wiring in result.wirings) == sorted([*names, "LlamaForCausalLM"])
     assert {str(wiring) for wiring in result.wirings} == {"h[2] ⊕ h[6] ⊕ h[9]"}
     (note,) = result.notes
@@ -139,13 +139,15 @@ def test_a_survey(project: Path, count: int) -> None:
 def test_a_survey_is_the_same_in_one_process(project: Path) -> None:
     """The order of the classes does not depend on how the work was shared."""
     children(project, [f"Model{index}ForCausalLM" for index in range(9)])
-    assert survey_engine("sglang@adds", processes=1).wirings == survey_engine("sglang@adds", processes=2).wirings
+    assert (
+        survey_engine("sglang@adds", (), processes=1).wirings == survey_engine("sglang@adds", (), processes=2).wirings
+    )
 
 
 def test_a_survey_names_what_does_not_parse(project: Path) -> None:
     """One broken model does not hide the others."""
     children(project, ["ModelForCausalLM"])
     (project / "adds/sglang/srt/models/modelforcausallm.py").write_text("EntryClass = X\nclass X(:\n", "utf-8")
-    result = survey_engine("sglang@adds")
+    result = survey_engine("sglang@adds", ())
     assert [wiring.target_class for wiring in result.wirings] == ["LlamaForCausalLM"]
     assert len(result.problems) == 1 and "modelforcausallm.py:2" in result.problems[0]

@@ -45,9 +45,16 @@ class Resolved:
 
 
 class Engine(Protocol):
-    """Where an engine's wiring begins."""
+    """Where an engine's wiring begins.
+
+    Attributes:
+        setters: The names of the method by which a target class takes the ids of an EAGLE-3 draft.
+        usual_offset: What most classes add to an id to get its boundary: a guess for the first run, which confirms it.
+    """
 
     name: str
+    setters: tuple[str, ...]
+    usual_offset: int
 
     def find_package(self, path: Path) -> Path | None:
         """The package directory in or at a path."""
@@ -57,6 +64,9 @@ class Engine(Protocol):
 
     def target_class(self, source: EngineSource, name: str) -> Binding | None:
         """The class of a target by its architecture's name."""
+
+    def runners(self, source: EngineSource) -> list[Binding]:
+        """The classes that load a model, hand it the ids and record its graphs."""
 
     def prepare(self, machine: Machine, source: EngineSource, kind: str) -> None:
         """Set up intercepts for a run."""

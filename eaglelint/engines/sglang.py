@@ -33,6 +33,8 @@ class SGLang:
     """The engine's entry points, by name: ModelRunner or its resolver, the models' setters, the logits processor."""
 
     name = "sglang"
+    setters: tuple[str, ...] = _SETTERS["eagle3"]
+    usual_offset = 1
 
     def find_package(self, path: Path) -> Path | None:
         for candidate in (path, path / "sglang", path / "python" / "sglang"):
@@ -60,6 +62,10 @@ class SGLang:
                 if find_method(machine, ClassValue(module, info), "set_eagle3_layers_to_capture"):
                     found.append(Binding(module, info))
         return found
+
+    def runners(self, source: EngineSource) -> list[Binding]:
+        found = source.tree.find_class("ModelRunner", (source.package / "srt" / "model_executor",))
+        return [] if found is None else [found]
 
     def prepare(self, machine: Machine, source: EngineSource, kind: str) -> None:
         """Where the run meets the outside: the server's arguments and the draft that they name."""

@@ -30,6 +30,8 @@ class VLLM:
     """
 
     name = "vllm"
+    setters: tuple[str, ...] = (_SETTER,)
+    usual_offset = 0
 
     def __init__(self, runner: str = "V2") -> None:
         self.runner = runner
@@ -69,6 +71,17 @@ class VLLM:
                 names = [entry.info.name for entry in mro if isinstance(entry, ClassValue)]
                 if "SupportsEagle3" in names[1:] and "Module" not in info.name and not info.name.startswith("Supports"):
                     found.append(Binding(module, info))
+        return found
+
+    def runners(self, source: EngineSource) -> list[Binding]:
+        """The runners of both versions: v1/worker/gpu_model_runner.py and v1/worker/gpu/model_runner.py."""
+        found = []
+        for path in (("gpu_model_runner.py",), ("gpu", "model_runner.py")):
+            file = source.package.joinpath("v1", "worker", *path)
+            module = source.tree.module_at(file) if file.is_file() else None
+            info = module.index.classes.get("GPUModelRunner") if module is not None else None
+            if module is not None and info is not None:
+                found.append(Binding(module, info))
         return found
 
     def prepare(self, machine: Machine, source: EngineSource, kind: str) -> None:

@@ -36,6 +36,12 @@ class Slice:
             return max(self.line_offset + 1, 1), 1
         return found.start.line + self.line_offset, found.start.column + 1
 
+    def end(self, node: cst.CSTNode) -> tuple[int, int] | None:
+        """Line and column just behind a node, None where it has no place."""
+        self.position(node)
+        found = (self._positions or {}).get(node)
+        return None if found is None else (found.end.line + self.line_offset, found.end.column + 1)
+
     def code(self, node: cst.CSTNode) -> str:
         """The node as written, on one line."""
         found = self._codes.get(node)

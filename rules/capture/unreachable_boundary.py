@@ -11,13 +11,17 @@ from eaglelint.wiring import Fault, Slot, Wiring
 
 from .._edits import mended_list
 from .._messages import any_known, confidence_of, engine_of, identity_of, ids_read_by, served_rows, switched_off
+from ._unreachable_in_source import unreachable_in_source
 
 __all__ = ["RULE"]
 
 
 def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
     draft = facts.draft
-    if draft is None or switched_off(draft):
+    if draft is None:
+        yield from unreachable_in_source(rule, facts)
+        return
+    if switched_off(draft):
         return
     derived = [
         served

@@ -1,0 +1,31 @@
+"""What rules over an engine's source share: findings gathered by their place, and classes by name in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from eaglelint.finding import Related
+from eaglelint.rule import ClassFacts, Place
+
+__all__ = ["by_place", "classes_phrase", "related"]
+
+
+def by_place(pairs: Iterable[tuple[Place, ClassFacts]]) -> dict[Place, list[ClassFacts]]:
+    """Classes gathered by the place that a finding points at: what many inherit is one fault."""
+    found: dict[Place, list[ClassFacts]] = {}
+    for place, cls in pairs:
+        found.setdefault(place, []).append(cls)
+    return found
+
+
+def classes_phrase(classes: Sequence[ClassFacts]) -> str:
+    """``LlamaForCausalLM``, ``A and B``, ``A and 3 more classes``."""
+    names = list(dict.fromkeys(cls.name for cls in classes))
+    if len(names) <= 2:
+        return " and ".join(names)
+    return f"{names[0]} and {len(names) - 1} more classes"
+
+
+def related(label: str, place: Place | None) -> tuple[Related, ...]:
+    """A row for a place, none where there is none."""
+    return () if place is None else (Related(label, place.code, place.span),)

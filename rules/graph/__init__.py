@@ -1,0 +1,1 @@
+"""When graphs are recorded, and what they hold."""
