@@ -15,7 +15,7 @@ from pathlib import Path
 from eaglelint.edits import applicable_edits, apply_edits
 from eaglelint.exceptions import UnreadableInput
 from eaglelint.finding import Safety
-from eaglelint.overlay import overlaid
+from eaglelint.overlay import overlaid, read_bytes
 from eaglelint.scan import ScanResult
 
 __all__ = ["Change", "Fixed", "make_edits", "unified_diff", "write_changes"]
@@ -63,7 +63,7 @@ def make_edits(scan: Callable[[], ScanResult], *, unsafe: bool = False) -> Fixed
             path = Path(os.path.realpath(name))
             change = changes.get(path)
             if change is None:
-                text = _read(path, name)
+                text = _read(path, name, unsaved=True)
                 change = Change(name, text, text, 0)
             try:
                 after = apply_edits(change.after, chosen)
@@ -141,8 +141,8 @@ def _beside(path: Path, text: bytes) -> Path:
     return Path(name)
 
 
-def _read(path: Path, name: str) -> bytes:
+def _read(path: Path, name: str, *, unsaved: bool = False) -> bytes:
     try:
-        return path.read_bytes()
+        return read_bytes(path) if unsaved else path.read_bytes()
     except OSError as error:
         raise UnreadableInput(f"{name} cannot be read: {error.strerror or error}. Run again.") from None

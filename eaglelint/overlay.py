@@ -8,15 +8,15 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
-__all__ = ["overlaid", "unsaved_text"]
+__all__ = ["overlaid", "read_bytes", "unsaved_text"]
 
 _TEXTS: ContextVar[Mapping[str, bytes] | None] = ContextVar("eaglelint overlay", default=None)
 
 
 @contextmanager
 def overlaid(texts: Mapping[Path, bytes]) -> Iterator[None]:
-    """While this lasts, readers of these files get these bytes."""
-    token = _TEXTS.set({_key(path): text for path, text in texts.items()})
+    """While this lasts, readers of these files get these bytes; one inside another adds to it."""
+    token = _TEXTS.set({**(_TEXTS.get() or {}), **{_key(path): text for path, text in texts.items()}})
     try:
         yield
     finally:
@@ -27,6 +27,16 @@ def unsaved_text(path: Path) -> bytes | None:
     """The bytes that stand in for a file; ``None`` where the file itself counts."""
     texts = _TEXTS.get()
     return None if texts is None else texts.get(_key(path))
+
+
+def read_bytes(path: Path) -> bytes:
+    """The bytes of a file, or those that stand in for it.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
+    unsaved = unsaved_text(path)
+    return path.read_bytes() if unsaved is None else unsaved
 
 
 def _key(path: Path) -> str:

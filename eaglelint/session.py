@@ -36,6 +36,7 @@ class Inputs:
     ignore: Sequence[str] = ()
     min_confidence: Confidence | None = None
     baseline: Path | None = None
+    force_exclude: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,12 @@ def open_session(inputs: Inputs) -> Session:
     rules = select_rules(inputs.select or table.select, inputs.ignore or table.ignore)
     discovered = None
     if inputs.draft is None or named:
-        discovered = discover(named or [settings.root or Path.cwd()], exclude=table.exclude, root=settings.root)
+        discovered = discover(
+            named or [settings.root or Path.cwd()],
+            exclude=table.exclude,
+            root=settings.root,
+            force_exclude=inputs.force_exclude or table.force_exclude,
+        )
     pipelines = assemble_pipelines(
         named,
         draft=inputs.draft,

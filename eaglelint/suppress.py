@@ -11,6 +11,7 @@ from pathlib import Path
 
 from eaglelint.exceptions import WrongUsage
 from eaglelint.finding import Finding, Severity
+from eaglelint.overlay import read_bytes
 from eaglelint.project.discovery import display_path, path_matcher
 from eaglelint.registry import all_rules, rules_meant
 from eaglelint.rule import Rule
@@ -139,7 +140,7 @@ def _comments_of(path: Path) -> tuple[Ignore, ...]:
     try:
         if not path.is_file() or path.stat().st_size > _MOST_BYTES:
             return ()
-        data = path.read_bytes()
+        data = read_bytes(path)
     except (OSError, ValueError):
         return ()
     if b"eaglelint:" not in data:

@@ -64,6 +64,15 @@ def scan(
     statistics: Annotated[
         bool, typer.Option("--statistics", help="Count the findings by rule, on standard error.")
     ] = False,
+    force_exclude: Annotated[
+        bool, typer.Option("--force-exclude", help="Leave out excluded files also where they are named.")
+    ] = False,
+    stdin_filename: Annotated[
+        Path | None,
+        typer.Option(
+            "--stdin-filename", help="Read standard input in place of this file, and check it.", metavar="FILE"
+        ),
+    ] = None,
     exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Exit with 0 whatever is found.")] = False,
     fix: Annotated[bool, typer.Option("--fix", help="Make the safe edits; what is left is reported.")] = False,
     diff: Annotated[
@@ -81,6 +90,7 @@ def scan(
     from eaglelint.exceptions import WrongUsage
     from eaglelint.finding import any_from
     from eaglelint.fix import Fixed, make_edits, unified_diff, write_changes
+    from eaglelint.overlay import overlaid
     from eaglelint.report.formats import parse_outputs
     from eaglelint.report.summary import by_rule
     from eaglelint.session import Inputs, open_session
@@ -89,41 +99,44 @@ def scan(
         outputs = parse_outputs(output_format or [], output_file)
     except WrongUsage as error:
         raise typer.BadParameter(str(error), param_hint="--output-format") from None
-    session = open_session(
-        Inputs(
-            paths=paths or (),
-            draft=draft,
-            target=target,
-            training=training or (),
-            trained_by=trained_by,
-            serving=serving or (),
-            draft_kind=draft_kind,
-            num_layers=num_layers,
-            target_class=target_class,
-            select=select or (),
-            ignore=ignore or (),
-            min_confidence=min_confidence.value if min_confidence else None,
-            baseline=baseline,
-        )
+    if stdin_filename is not None and fix and not diff:
+        raise WrongUsage("--fix writes files and does not go with --stdin-filename. Use --diff.")
+    named = [*(paths or ()), *((stdin_filename,) if stdin_filename is not None and draft is None else ())]
+    inputs = Inputs(
+        paths=named,
+        draft=draft,
+        target=target,
+        training=training or (),
+        trained_by=trained_by,
+        serving=serving or (),
+        draft_kind=draft_kind,
+        num_layers=num_layers,
+        target_class=target_class,
+        select=select or (),
+        ignore=ignore or (),
+        min_confidence=min_confidence.value if min_confidence else None,
+        baseline=baseline,
+        force_exclude=force_exclude,
     )
-    with progress_bar() as progress:
-        fixed = (
-            make_edits(lambda: session.scan(progress), unsafe=unsafe_fixes)
-            if fix or diff
-            else Fixed((), session.scan(progress))
-        )
-    if diff:
-        _print_problems(fixed.result)
-        typer.echo(unified_diff(fixed.changes), nl=False)
-    else:
-        write_changes(fixed.changes)
-        _print(fixed.result, outputs, nothing=session.empty)
+    unsaved = {} if stdin_filename is None else {stdin_filename: sys.stdin.buffer.read()}
+    with overlaid(unsaved):
+        session = open_session(inputs)
+        with progress_bar() as progress:
+            if fix or diff:
+                fixed = make_edits(lambda: session.scan(progress), unsafe=unsafe_fixes)
+            else:
+                fixed = Fixed((), session.scan(progress))
+        if diff:
+            _print_problems(fixed.result)
+            typer.echo(unified_diff(fixed.changes), nl=False)
+        else:
+            write_changes(fixed.changes)
+            _print(fixed.result, outputs, nothing=session.empty)
     for change in fixed.changes:
         edits = "1 edit" if change.count == 1 else f"{change.count} edits"
         typer.echo(f"{'would make' if diff else 'made'} {edits} in {change.path}", err=True)
-    if statistics:
-        for row in by_rule(fixed.result.findings):
-            typer.echo(row, err=True)
+    for row in by_rule(fixed.result.findings) if statistics else ():
+        typer.echo(row, err=True)
     if fixed.result.problems:
         raise typer.Exit(2)
     limit = (fail_on.value if fail_on else None) or session.settings.settings.fail_on

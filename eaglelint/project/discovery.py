@@ -14,6 +14,7 @@ from eaglelint.artifacts.document import Document, read_json
 from eaglelint.artifacts.draft import is_draft_config, is_embedded_draft
 from eaglelint.artifacts.target import is_target_config
 from eaglelint.exceptions import UnreadableInput
+from eaglelint.overlay import unsaved_text
 
 __all__ = [
     "ENGINE_MARKS",
@@ -82,7 +83,9 @@ class _Walk:
     notes: list[str] = field(default_factory=list)
 
 
-def discover(paths: Sequence[Path], *, exclude: Sequence[str] = (), root: Path | None = None) -> Discovered:
+def discover(
+    paths: Sequence[Path], *, exclude: Sequence[str] = (), root: Path | None = None, force_exclude: bool = False
+) -> Discovered:
     """Look through files and directories; nothing is imported, and no link to a directory is followed.
 
     Args:
@@ -90,6 +93,7 @@ def discover(paths: Sequence[Path], *, exclude: Sequence[str] = (), root: Path |
         exclude: Globs. One without a slash is matched against each name, one with a slash against the path
             relative to ``root``.
         root: The directory that globs are relative to; the working directory if left out.
+        force_exclude: Leave out named files too, for callers that name every changed file.
 
     Raises:
         UnreadableInput: A named path does not exist, or a named JSON file cannot be read.
@@ -99,9 +103,11 @@ def discover(paths: Sequence[Path], *, exclude: Sequence[str] = (), root: Path |
     targets: dict[Path, None] = {}
     for path in paths:
         name = os.path.abspath(path)
+        if force_exclude and path_matcher(exclude, root or Path.cwd())(path):
+            continue
         if os.path.isdir(name):
             _walk(name, walk)
-        elif not os.path.exists(name):
+        elif not os.path.exists(name) and unsaved_text(path) is None:
             raise UnreadableInput(f"{display_path(path)} does not exist. Check the path.")
         elif name.endswith(".json"):
             if name not in walk.seen:
@@ -229,8 +235,10 @@ def _any_match(patterns: Sequence[re.Pattern[str]], path: str) -> bool:
 def _config_data(name: str) -> object:
     """The parsed JSON of a file that may be a config; ``None`` for every other file."""
     try:
-        with open(name, "rb") as file:
-            text = file.read(MAX_JSON_BYTES + 1)
+        text = unsaved_text(Path(name))
+        if text is None:
+            with open(name, "rb") as file:
+                text = file.read(MAX_JSON_BYTES + 1)
     except OSError:
         return None
     if len(text) > MAX_JSON_BYTES or not any(mark in text for mark in (*_DRAFT_MARKS, *_TARGET_MARKS)):

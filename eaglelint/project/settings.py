@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import json
 import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
@@ -22,7 +23,17 @@ else:
     # mypy checks for 3.10 on whatever Python runs it, and only 3.10 has tomli installed.
     import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
 
-__all__ = ["FILE_NAMES", "MAX_BYTES", "Pipeline", "ProjectSettings", "Settings", "find_settings", "load_settings"]
+__all__ = [
+    "FILE_NAMES",
+    "MAX_BYTES",
+    "Pipeline",
+    "ProjectSettings",
+    "Settings",
+    "as_toml",
+    "find_settings",
+    "load_settings",
+    "settings_schema",
+]
 
 FILE_NAMES = ("eaglelint.toml", "pyproject.toml")
 """Names of settings files; where one directory has both, the first is taken."""
@@ -69,6 +80,7 @@ class Settings(_Table):
     )
     baseline: str | None = Field(default=None, description="A file of findings that are known and left out.")
     exclude: tuple[str, ...] = Field(default=(), description="Globs of files and directories that are not scanned.")
+    force_exclude: bool = Field(default=False, description="Leave out excluded files also where they are named.")
     assume: tuple[str, ...] = Field(default=(), description="Conditions that are taken as given.")
     pipeline: tuple[Pipeline, ...] = Field(default=(), description="Drafts and what they meet.")
 
@@ -84,6 +96,32 @@ class ProjectSettings:
     def root(self) -> Path | None:
         """The directory that paths in the settings are relative to."""
         return None if self.path is None else self.path.parent
+
+
+def settings_schema() -> dict[str, Any]:
+    """The JSON Schema of the table, for editors (schemas/settings.schema.json)."""
+    schema = Settings.model_json_schema(by_alias=True)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "[tool.eaglelint]"}
+
+
+def as_toml(settings: Settings) -> str:
+    """All the settings as they stand, defaults included, in the form of eaglelint.toml."""
+    table = settings.model_dump(mode="json", by_alias=True, exclude_none=True)
+    pipelines = table.pop("pipeline")
+    lines = [f"{key} = {_toml(value)}" for key, value in table.items()]
+    for pipeline in pipelines:
+        lines += ["", "[[pipeline]]", *(f"{key} = {_toml(value)}" for key, value in pipeline.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, dict):
+        rows = ", ".join(f"{json.dumps(key)} = {_toml(item)}" for key, item in value.items())
+        return f"{{ {rows} }}" if rows else "{}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    # Of what JSON writes, strings, numbers and booleans are TOML too; only DEL must be escaped in addition.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
 
 
 def find_settings(start: Path) -> ProjectSettings:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.cells import cell_len
 
 from eaglelint.finding import Span
+from eaglelint.overlay import unsaved_text
 from eaglelint.report.printable import printable
 
 __all__ = ["Excerpt", "excerpt", "read_line"]
@@ -32,10 +34,11 @@ def read_line(path: Path, number: int) -> str | None:
     A path may name a device, a checkpoint of many gigabytes or nothing at all by now, so only a regular
     file is opened, and not more than 16 MiB of it are read.
     """
+    unsaved = unsaved_text(path)
     try:
-        if not path.is_file():
+        if unsaved is None and not path.is_file():
             return None
-        with path.open("rb") as file:
+        with path.open("rb") if unsaved is None else io.BytesIO(unsaved) as file:
             left = _MOST_BYTES
             for _ in range(number):
                 line = file.readline(left)

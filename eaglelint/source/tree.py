@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from eaglelint.overlay import read_bytes
 from eaglelint.source.index import ClassInfo, FileIndex, FunctionInfo, Import, index_source
 from eaglelint.source.slices import Slice, parse_slice
 
@@ -192,7 +193,7 @@ class SourceTree:
             found: dict[tuple[str, str], list[Path]] = {}
             for path in self.files(directory):
                 try:
-                    source = path.read_bytes()
+                    source = read_bytes(path)
                 except OSError:
                     continue
                 for keyword, name in _DEFINITION.findall(source):
@@ -208,7 +209,7 @@ class SourceTree:
     def _load(self, name: str, path: Path, is_package: bool) -> SourceModule | None:
         display = self.display(path)
         try:
-            source = path.read_bytes()
+            source = read_bytes(path)
             index = index_source(source)
             text = source.decode("utf-8-sig", errors="replace")
         except (OSError, SyntaxError) as error:

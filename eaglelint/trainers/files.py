@@ -10,6 +10,7 @@ from pathlib import Path
 
 import libcst as cst
 
+from eaglelint.overlay import read_bytes
 from eaglelint.source.index import ClassInfo, FunctionInfo
 from eaglelint.source.tree import SourceModule, SourceTree
 
@@ -99,7 +100,7 @@ def entries(tree: SourceTree, files: list[Path]) -> list[Entry]:
     found: list[Entry] = []
     for path in files:
         try:
-            source = path.read_bytes()
+            source = read_bytes(path)
         except OSError as error:
             tree.unreadable[tree.display(path)] = f"{tree.display(path)}: {error.strerror or error}"
             continue
