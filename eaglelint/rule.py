@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from eaglelint.artifacts.checkpoint import Checkpoint
 from eaglelint.artifacts.draft import DraftConfig
+from eaglelint.artifacts.embeddings import EmbeddingRows
 from eaglelint.artifacts.target import TargetConfig
+from eaglelint.artifacts.tokenizer import Tokenizer, TokenizerPair
 from eaglelint.finding import Confidence, Edit, Finding, Related, Severity, Span
 from eaglelint.survey.facts import ClassFacts, EngineFacts, GraphsBeforeIds, Place, Run, Stored
 from eaglelint.wiring import Wiring
@@ -53,6 +56,10 @@ class Facts:
     ``training`` is extracted from code or declared with ``--trained-by``; None where neither is known.
     ``servings`` holds one entry for each engine that the draft is served by. ``engines`` holds what the source of
     each of them says; of its target classes, the one that serves the draft's target.
+
+    ``checkpoint`` and ``target_checkpoint`` are the headers of what lies beside the two configs; None where nothing
+    does. ``embeddings`` holds some rows of both embeddings where both have one; ``tokenizers`` says how the two
+    tokenizers differ, where they do.
     """
 
     draft: DraftConfig | None
@@ -60,6 +67,12 @@ class Facts:
     training: Wiring | None
     servings: tuple[Served, ...]
     engines: tuple[EngineFacts, ...] = ()
+    checkpoint: Checkpoint | None = None
+    target_checkpoint: Checkpoint | None = None
+    embeddings: EmbeddingRows | None = None
+    tokenizer: Tokenizer | None = None
+    target_tokenizer: Tokenizer | None = None
+    tokenizers: TokenizerPair | None = None
 
 
 Check = Callable[["Rule", Facts], Iterator[Finding]]

@@ -9,7 +9,8 @@ In the sections Example and Use instead, each heading of level three (or the sec
     ```expect                               the findings, one a line; an empty block says: stays silent
     draft/config.json:3:41 error[CAP002] certain ~ part of the message
 
-A file that is shown takes the place of an included one of the same path.
+A file that is shown takes the place of an included one of the same path. One whose path ends in ``.safetensors`` is
+shown as JSON, a type and shape for each tensor, and written as a checkpoint by the tests.
 In Python, TOML and YAML files a finding may stand on its own line instead, as ``# error: CAP002`` at the end.
 A project of Example must say what is found. One of Use instead that says nothing must stay silent.
 """

@@ -10,6 +10,7 @@ from typing import Any
 from eaglelint.artifacts.draft import DraftConfig, read_draft
 from eaglelint.artifacts.draft_kinds import IDS_KEYS
 from eaglelint.artifacts.target import TargetConfig, read_target
+from eaglelint.beside import with_files
 from eaglelint.derive import Derivation, Deriver, ServingRequest, definition
 from eaglelint.exceptions import EaglelintError, UnreadableInput, WrongUsage
 from eaglelint.finding import Finding
@@ -126,8 +127,10 @@ def gather(
         problems += end.source.problems
     servings = tuple(_judge(end, draft, training) for end in ends)
     engines = tuple(facts for end in ends if (facts := _engine(end)) is not None)
+    found = Facts(draft, target, training, servings, engines)
+    found, broken, more = with_files(found, pipeline.draft, pipeline.target)
     progress("asking the rules")
-    return Facts(draft, target, training, servings, engines), problems, notes
+    return found, problems + broken, notes + more
 
 
 def _kind(pipeline: PipelineInput, draft: DraftConfig) -> str:

@@ -1,4 +1,4 @@
-"""Edits of a draft's config that several rules propose: another list of ids, or one where the engine looks for it."""
+"""Edits of a draft's config that several rules propose: another value, or one where a reader looks for it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from eaglelint.artifacts.document import Node
+from eaglelint.artifacts.document import Document, Node
 from eaglelint.artifacts.draft import DraftConfig, DraftLayerIds
 from eaglelint.finding import Edit, Safety, Span
 from eaglelint.rule import Facts, Served
@@ -14,7 +14,7 @@ from eaglelint.wiring import compare
 
 from ._messages import all_known, engine_of, ids_read_by
 
-__all__ = ["insert_ids", "mended_list", "replace_ids", "rivals_of"]
+__all__ = ["insert_ids", "mended_list", "replace_ids", "replace_value", "rivals_of", "set_value"]
 
 
 def mended_list(facts: Facts, served: Served) -> Edit | None:
@@ -87,12 +87,28 @@ def insert_ids(
     draft: DraftConfig, key_path: Sequence[str], values: Sequence[int], safety: Safety, description: str
 ) -> Edit | None:
     """A list at a key path that holds none yet; ``None`` where the config holds something else there."""
-    node = draft.document.root
+    return _insert(draft.document.root, key_path, list(values), safety, description)
+
+
+def set_value(document: Document, key_path: Sequence[str], value: Any, safety: Safety, description: str) -> Edit | None:
+    """A value at a key path, in place of the one that stands there or as a new member."""
+    node = document.find(*key_path)
+    if node is not None:
+        return replace_value(node, value, safety, description)
+    return _insert(document.root, key_path, value, safety, description)
+
+
+def replace_value(node: Node, value: Any, safety: Safety, description: str) -> Edit:
+    """Another value in place of one that stands in a config."""
+    return Edit(safety, node.span, json.dumps(value), description)
+
+
+def _insert(node: Node | None, key_path: Sequence[str], value: Any, safety: Safety, description: str) -> Edit | None:
     for depth, key in enumerate(key_path):
         if node is None or node.kind != "object":
             return None
         child = node.get(key)
-        rest = _nested(key_path[depth + 1 :], values)
+        rest = _nested(key_path[depth + 1 :], value)
         if child is None:
             return _insert_member(node, key, rest, safety, description)
         if child.value is None or child.value == []:
@@ -101,8 +117,7 @@ def insert_ids(
     return None
 
 
-def _nested(keys: Sequence[str], values: Sequence[int]) -> Any:
-    value: Any = list(values)
+def _nested(keys: Sequence[str], value: Any) -> Any:
     for key in reversed(keys):
         value = {key: value}
     return value

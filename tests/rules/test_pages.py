@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from eaglelint.registry import all_rules, rule_page
 from eaglelint.rule import Rule
 from eaglelint.rule_page import SECTIONS, Example, Expected, parse_page
+from tests.checkpoints import tensors_from_text, write_safetensors
 
 Found = dict[str, Any]
 
@@ -94,7 +95,10 @@ def test_the_project_gives_what_the_page_promises(
     for path, text in example.files.items():
         file = tmp_path / path
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
+        if path.endswith(".safetensors"):
+            write_safetensors(file, tensors_from_text(text))
+        else:
+            file.write_text(text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
 
     from eaglelint.cli.app import app

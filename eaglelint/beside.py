@@ -1,0 +1,45 @@
+"""What lies beside the two configs of a pipeline: checkpoints and tokenizers, read into the facts for the rules."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from eaglelint.artifacts.checkpoint import read_checkpoint
+from eaglelint.artifacts.document import config_path
+from eaglelint.artifacts.embeddings import read_embeddings
+from eaglelint.artifacts.tokenizer import TokenizerPair, compare_tokenizers, read_tokenizer
+from eaglelint.project.discovery import display_path
+from eaglelint.rule import Facts
+
+__all__ = ["with_files"]
+
+
+def with_files(facts: Facts, draft: Path, target: Path | None) -> tuple[Facts, tuple[str, ...], tuple[str, ...]]:
+    """Add what lies beside the configs.
+
+    Returns:
+        The facts; sentences on files that are broken; notes on files that were left out.
+    """
+    of_draft = config_path(draft, display_path(draft))
+    of_target = None if target is None else config_path(target, display_path(target))
+    # A drafter inside of its target has no checkpoint of its own.
+    embedded = facts.draft is not None and facts.draft.embedded
+    checkpoint = None if embedded else read_checkpoint(*of_draft)
+    target_checkpoint = None if of_target is None else read_checkpoint(*of_target)
+    facts = replace(
+        facts,
+        checkpoint=checkpoint,
+        target_checkpoint=target_checkpoint,
+        embeddings=read_embeddings(checkpoint, target_checkpoint),
+        tokenizer=read_tokenizer(*of_draft),
+        target_tokenizer=None if of_target is None else read_tokenizer(*of_target),
+        tokenizers=None if of_target is None else _differ(of_draft, of_target),
+    )
+    read = tuple(found for found in (checkpoint, target_checkpoint) if found is not None)
+    problems = tuple(sentence for found in read for sentence in found.problems)
+    return facts, problems, tuple(sentence for found in read for sentence in found.notes)
+
+
+def _differ(draft: tuple[Path, str], target: tuple[Path, str]) -> TokenizerPair | None:
+    return compare_tokenizers(draft[0], target[0], draft[1], target[1])

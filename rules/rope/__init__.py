@@ -1,0 +1,1 @@
+"""Positions: rotary embeddings and how far they reach."""

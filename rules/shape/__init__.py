@@ -1,0 +1,1 @@
+"""Shapes: what the configs say of widths, heads and layers, and what the checkpoint holds."""

@@ -1,0 +1,1 @@
+"""Vocabulary: sizes, the maps between draft and target tokens, special tokens, tokenizers."""

@@ -1,0 +1,1 @@
+"""Weights: tensors that are missing, tied, unclaimed, or not those they are taken for."""
