@@ -8,15 +8,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from eaglelint.deployment import DEFAULT, Deployment
 from eaglelint.engines.base import DraftReads, Engine, EngineSource, config_object
+from eaglelint.finding import Span
+from eaglelint.source.assumptions import stated
 from eaglelint.source.identify import Stream
+from eaglelint.source.lookup import get_attribute
 from eaglelint.source.machine import Budget, BudgetExceeded, Event, Machine, Outcome, Raised
 from eaglelint.source.operators import whole
 from eaglelint.source.slices import Site
 from eaglelint.source.stubs import load_stubs
 from eaglelint.source.tree import Binding
 from eaglelint.source.values import Cat, Instance, Opaque, Tensor, TensorBuffer
-from eaglelint.wiring import Condition, Evidence, Fault, LayerIds, Slot, Wiring
+from eaglelint.wiring import Condition, Evidence, Fault, LayerIds, Slot, Stage, Wiring
 
 __all__ = ["Derivation", "Deriver", "ServingRequest", "deep_recursion", "definition", "derive_serving", "reads_ids_at"]
 
@@ -38,6 +42,7 @@ class ServingRequest:
     kind: str = "eagle3"
     draft_data: dict[str, Any] | None = None
     layer_ids: LayerIds = "default"
+    deployment: Deployment = DEFAULT
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,39 @@ class _Run:
     captures: bool
     missing: tuple[tuple[str, Site], ...] = ()  # attributes that were read and that nothing sets
     uncopied: tuple[int, ...] = ()  # slots that share their memory with what a norm may have added to since
+    stages: tuple[Stage, ...] = ()
+
+
+def _for_stages(budget: Budget, count: int) -> Budget:
+    return replace(budget, steps=budget.steps * min(count, 8))
+
+
+@dataclass(frozen=True, slots=True)
+class _Trail:
+    """What one path left behind, for evidence."""
+
+    events: list[Event]
+    faults: list[tuple[str, Site, int]]
+    parts: list[Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class _Passed:
+    """What one stage of the pipeline did."""
+
+    order: list[tuple[int, int]]
+    events: list[Event]
+    result: Any
+
+
+def _stage(machine: Machine, passed: _Passed, stream: Stream) -> Stage:
+    layers = [layer for _, layer in passed.order] or [-1]
+    captured = [event.value for event in passed.events if event.kind == "capture" and isinstance(event.value, Tensor)]
+    tensors = None
+    if isinstance(passed.result, Instance) and not passed.result.closed:
+        tensors = get_attribute(machine, passed.result, "tensors")
+    names = tuple(str(name) for name in tensors) if isinstance(tensors, dict) else ()
+    return Stage((layers[0], layers[-1]), tuple(stream.slot(tensor)[0] for tensor in captured), names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +104,8 @@ def derive_serving(
     engine: Engine, source: EngineSource, request: ServingRequest, *, budget: Budget | None = None
 ) -> Wiring:
     """The wiring of one target class; never raises for what the source does, an unknown wiring says why."""
-    return Deriver(engine, source, request.num_layers, budget=budget).derive(request).wiring
+    deriver = Deriver(engine, source, request.num_layers, deployment=request.deployment, budget=budget)
+    return deriver.derive(request).wiring
 
 
 class Deriver:
@@ -78,11 +117,18 @@ class Deriver:
         source: EngineSource,
         num_layers: int,
         *,
+        deployment: Deployment = DEFAULT,
         budget: Budget | None = None,
     ) -> None:
         self.engine = engine
         self.source = source
-        self._machine = Machine(source.tree, stubs=load_stubs(engine.name), budget=budget, num_layers=num_layers)
+        self._machine = Machine(
+            source.tree,
+            deployment=deployment,
+            stubs=load_stubs(engine.name),
+            budget=_for_stages(budget or Budget(), deployment.number("pp")),
+            num_layers=num_layers,
+        )
         self._models: list[Instance] = []  # what was remembered of them must not outlive them
 
     def derive(self, request: ServingRequest) -> Derivation:
@@ -98,36 +144,46 @@ class Deriver:
     def _derive(self, request: ServingRequest) -> Derivation:
         engine, source, machine = self.engine, self.source, self._machine
         reads = DraftReads()
-        trails: list[tuple[list[Event], list[tuple[str, Site, int]]]] = []
+        trails: list[_Trail] = []
         configured = False
 
         def run() -> _Run:
             nonlocal configured
             reads.asked.clear()
             reads.found.clear()
+            machine.enter_stage(0)
             engine.prepare(machine, source, request.kind)
-            target = config_object(machine, request.target_data, name="the target's config")
-            model = engine.build_model(machine, definition(request), target)
-            self._models.append(model)
-            draft = None
-            if request.draft_data is not None:
-                draft = config_object(machine, request.draft_data, reads=reads, name="the draft's config")
-            ids = list(request.layer_ids) if isinstance(request.layer_ids, tuple) else None
-            if not engine.configure(machine, source, model, request.kind, draft, ids):
-                return _Run((), ("the engine captures no auxiliary states for this config",), False)
-            configured = True
-            captured = engine.forward(machine, source, model)
+            engine.admit(machine, source, request.kind)
+            captured: Any = None
+            passed: list[_Passed] = []
+            for stage in range(request.deployment.number("pp")):
+                machine.enter_stage(stage)
+                target = config_object(machine, request.target_data, name="the target's config")
+                model = engine.build_model(machine, definition(request), target)
+                self._models.append(model)
+                draft = None
+                if request.draft_data is not None:
+                    draft = config_object(machine, request.draft_data, reads=reads, name="the draft's config")
+                ids = list(request.layer_ids) if isinstance(request.layer_ids, tuple) else None
+                if not engine.configure(machine, source, model, request.kind, draft, ids):
+                    return _Run((), ("the engine captures no auxiliary states for this config",), False)
+                configured = True
+                seen = len(machine.order), len(machine.events)
+                captured = engine.forward(machine, source, model, captured)
+                passed.append(_Passed(machine.order[seen[0] :], machine.events[seen[1] :], captured))
             joined = engine.concatenate(machine, source, captured)
             stream = Stream(machine, request.num_layers)
             parts = [machine.current(tensor) for tensor in parts_of(joined, captured)]
             found = [stream.slot(tensor) for tensor in parts]
-            trails.append((list(machine.events), list(machine.faults)))
+            stages = tuple(_stage(machine, stage, stream) for stage in passed) if len(passed) > 1 else ()
+            trails.append(_Trail(list(machine.events), list(machine.faults), parts))
             return _Run(
                 tuple(slot for slot, _ in found),
                 tuple(reason for _, reason in found if reason),
                 True,
                 tuple(dict.fromkeys(machine.missing)),
                 tuple(index for index, tensor in enumerate(parts) if machine.may_be_overwritten(tensor)),
+                stages,
             )
 
         try:
@@ -144,7 +200,7 @@ class Deriver:
         first = next((outcome.value for outcome in outcomes if outcome.raised is None), None)
         if first is None:
             return Derivation(wiring, tuple(machine.events), raised=outcomes[0].raised)
-        return Derivation(wiring, tuple(trails[0][0] if trails else ()), first.missing, first.uncopied)
+        return Derivation(wiring, tuple(trails[0].events if trails else ()), first.missing, first.uncopied)
 
 
 def definition(request: ServingRequest) -> Binding:
@@ -155,7 +211,9 @@ def definition(request: ServingRequest) -> Binding:
 
 def reads_ids_at(engine: Engine, source: EngineSource, request: ServingRequest, place: tuple[str, ...]) -> bool:
     """Whether the engine's resolver takes ids that stand at this key path of a draft's config, and only there."""
-    machine = Machine(source.tree, stubs=load_stubs(engine.name), num_layers=request.num_layers)
+    machine = Machine(
+        source.tree, deployment=request.deployment, stubs=load_stubs(engine.name), num_layers=request.num_layers
+    )
     marked = [1, 2, 4]  # no default list: h[2] comes first in those
     data = _without_ids(request.draft_data or {})
     section = data
@@ -248,7 +306,7 @@ def _wiring(
     machine: Machine,
     outcomes: list[Outcome],
     reads: DraftReads,
-    trails: list[tuple[list[Event], list[tuple[str, Site, int]]]],
+    trails: list[_Trail],
     *,
     configuring: bool,
 ) -> Wiring:
@@ -259,18 +317,20 @@ def _wiring(
         assert raised is not None
         return replace(
             wiring,
-            reason=_crash(raised, configuring),
+            reason=_crash(outcomes[0], configuring),
+            assumptions=_assumptions(request, machine),
             faults=(_fault(raised),) if configuring and raised.kind in _SETTER_FAULTS else (),
             ids_from=_ids_from(reads),
             layer_ids=_ids(request, reads),
             evidence=_raise_evidence(raised),
         )
     first: _Run = returned[0].value
-    events, faults = trails[0] if trails else ([], [])
+    trail = trails[0] if trails else _Trail([], [], [])
+    events = trail.events
     reasons = list(first.reasons)
     status = "exact"
     conditions = tuple(
-        Condition(_condition_text(outcome), outcome.value.slots)
+        Condition(_condition_text(outcome), outcome.value.slots, _condition_span(outcome))
         for outcome in returned[1:]
         if outcome.value.slots != first.slots or outcome.value.captures != first.captures
     )
@@ -278,7 +338,8 @@ def _wiring(
         status = "conditional"
     for attribute, site in first.missing:
         status = "conditional"
-        conditions += (Condition(f"when something sets {attribute}, which no class among its bases does ({site})"),)
+        text = f"when something sets {attribute}, which no class among its bases does ({site})"
+        conditions += (Condition(text, span=_span(site)),)
     if first.uncopied:
         status = "conditional"
         norms = " and ".join(sorted(machine.in_place))
@@ -288,6 +349,11 @@ def _wiring(
                 f"when {norms} does not add in place: {which} is stored without a copy, and layers go on with it"
             ),
         )
+    if (request.deployment.number("tp") > 1 or request.deployment.on("dp-attention")) and first.slots:
+        status = "conditional"
+        sites = [event.site for event in events if event.kind == "capture"]
+        text = "when each state is added up over the devices before it is captured: parts are not told from sums here"
+        conditions += (Condition(text, span=_span(sites[0]) if sites else None),)
     unverified = [
         f"summary of {stub.name} not verified for this source ({place} differs from {stub.release})"
         for stub in machine.stubs.values()
@@ -303,23 +369,38 @@ def _wiring(
     return replace(
         wiring,
         slots=first.slots,
+        stages=first.stages,
         status=status,  # type: ignore[arg-type]
         conditions=conditions,
-        assumptions=tuple(sorted(machine.used_assumptions)),
+        assumptions=_assumptions(request, machine),
         reason="; ".join(dict.fromkeys(reasons)) or None,
         summaries=len(machine.used_stubs),
-        evidence=_evidence(events),
+        evidence=_evidence(events, trail.parts),
         faults=tuple(
-            Fault(text, site.path, site.line, None, layer if layer >= 0 else 0) for text, site, layer in faults
+            Fault(text, site.path, site.line, None, layer if layer >= 0 else 0) for text, site, layer in trail.faults
         ),
         ids_from=_ids_from(reads),
         layer_ids=_ids(request, reads),
     )
 
 
+def _assumptions(request: ServingRequest, machine: Machine) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*stated(request.deployment), *sorted(machine.used_assumptions))))
+
+
 def _condition_text(outcome: Outcome) -> str:
     seen = dict.fromkeys(decision.text for decision in outcome.decisions if decision.choice)
     return " and ".join(seen) or "otherwise"
+
+
+def _condition_span(outcome: Outcome) -> Span | None:
+    """The line that decides: that of the first choice that is not the usual one."""
+    sites = [decision.site for decision in outcome.decisions if decision.choice and decision.site is not None]
+    return _span(sites[0]) if sites else None
+
+
+def _span(site: Site) -> Span:
+    return Span.at(site.path, *site.slice.position(site.node))
 
 
 def _ids_from(reads: DraftReads) -> tuple[str, ...] | None:
@@ -332,9 +413,11 @@ def _ids(request: ServingRequest, reads: DraftReads) -> LayerIds:
     return tuple(reads.found[-1][1]) if reads.found else "default"
 
 
-def _crash(raised: Raised, configuring: bool) -> str:
+def _crash(outcome: Outcome, configuring: bool) -> str:
+    raised = outcome.raised
+    assert raised is not None
     where = f" at {raised.site}" if raised.site is not None else ""
-    if configuring and raised.kind in _SETTER_FAULTS:
+    if (configuring and raised.kind in _SETTER_FAULTS) or (raised.explicit and not outcome.decisions):
         return f"it would stop with {raised.kind}{where}: {raised.message}"
     return f"the interpretation ended in {raised.kind}{where}: {raised.message}"
 
@@ -352,7 +435,7 @@ def _raise_evidence(raised: Raised) -> tuple[Evidence, ...]:
     )
 
 
-def _evidence(events: list[Event]) -> tuple[Evidence, ...]:
+def _evidence(events: list[Event], parts: list[Tensor]) -> tuple[Evidence, ...]:
     """The lines that make the wiring: where the list was set, where each state was captured, where they were joined."""
     found: list[Evidence] = []
     setters = [event for event in events if event.kind == "set" and "layer" in event.name]
@@ -361,18 +444,30 @@ def _evidence(events: list[Event]) -> tuple[Evidence, ...]:
         found.append(Evidence(last.site.path, last.site.line, f"{last.name} = {_show(last.value)}"))
         if last.via is not None:
             found.append(Evidence(last.via.path, last.via.line, _shortened(last.via.code)))
-    slot = 0
+    for slot, event in _by_slot([event for event in events if event.kind == "capture"], parts):
+        via = event.via
+        if via is not None and via.path != event.site.path:
+            found.append(Evidence(via.path, via.line, _shortened(via.code), slot))
+        found.append(Evidence(event.site.path, event.site.line, event.site.code, slot))
     for event in events:
-        if event.kind == "capture":
-            via = event.via
-            if via is not None and via.path != event.site.path:
-                found.append(Evidence(via.path, via.line, _shortened(via.code), slot))
-            found.append(Evidence(event.site.path, event.site.line, event.site.code, slot))
-            slot += 1
+        if event.kind == "elsewhere":
+            note = f"{event.name} runs the layers from {event.value} on and is not handed the list of captures"
+            found.append(Evidence(event.site.path, event.site.line, note))
     joins = [event for event in events if event.kind == "cat"]
     if joins:
         found.append(Evidence(joins[-1].site.path, joins[-1].site.line, joins[-1].site.code))
     return tuple(found)
+
+
+def _by_slot(captures: list[Event], parts: list[Tensor]) -> list[tuple[int, Event]]:
+    """The captures with the slots that they fill: in order, or by the state where some never reach the draft."""
+    if len(captures) <= len(parts):
+        return list(enumerate(captures))
+    first: dict[Any, Event] = {}
+    for event in captures:
+        if isinstance(event.value, Tensor):
+            first.setdefault(event.value.terms, event)
+    return [(slot, first[part.terms]) for slot, part in enumerate(parts) if part.terms in first]
 
 
 def _shortened(code: str, width: int = 120) -> str:

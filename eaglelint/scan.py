@@ -11,6 +11,7 @@ from eaglelint.artifacts.draft import DraftConfig, read_draft
 from eaglelint.artifacts.draft_kinds import IDS_KEYS
 from eaglelint.artifacts.target import TargetConfig, read_target
 from eaglelint.beside import with_files
+from eaglelint.deployment import Deployment, parse_assumptions
 from eaglelint.derive import Derivation, Deriver, ServingRequest, definition
 from eaglelint.exceptions import EaglelintError, UnreadableInput, WrongUsage
 from eaglelint.finding import Finding
@@ -103,6 +104,7 @@ def gather(
     draft = read_draft(pipeline.draft, display_path(pipeline.draft))
     target = _target(pipeline, options)
     kind = _kind(pipeline, draft)
+    deployment = parse_assumptions(pipeline.assume)
     if pipeline.serving and target is None:
         raise WrongUsage(
             f"{draft.path}: no target config is known for this draft, and what it is served depends on the target's "
@@ -117,7 +119,7 @@ def gather(
         for spec in pipeline.serving:
             assert target is not None
             progress(f"deriving what {spec} serves")
-            ends.append(_serve(open_serving(spec, root=Path.cwd()), kind, draft, target, options))
+            ends.append(_serve(open_serving(spec, root=Path.cwd()), kind, draft, target, options, deployment))
     missing = tuple(
         f"{display_path(path)} does not exist. Check --training." for path in pipeline.training if not path.exists()
     )
@@ -217,12 +219,20 @@ class _End:
     derivation: Derivation | None  # where source was interpreted
 
 
-def _serve(source: ServingEnd, kind: str, draft: DraftConfig, target: TargetConfig, options: Options) -> _End:
+def _serve(
+    source: ServingEnd,
+    kind: str,
+    draft: DraftConfig,
+    target: TargetConfig,
+    options: Options,
+    deployment: Deployment,
+) -> _End:
     binding = _class_of(source, target, options)
-    request = ServingRequest(binding, target.num_layers, target.data, kind, draft.data)
+    request = ServingRequest(binding, target.num_layers, target.data, kind, draft.data, deployment=deployment)
     derivation = None
     if isinstance(source, EngineHandle):
-        derivation = Deriver(source.engine, source.source, target.num_layers).derive(request)
+        deriver = Deriver(source.engine, source.source, target.num_layers, deployment=deployment)
+        derivation = deriver.derive(request)
     wiring = source.wiring(request) if derivation is None else derivation.wiring
     if wiring.layer_ids == "default":
         wiring = replace(wiring, ignored=tuple(found.key_path for found in draft.layer_ids))

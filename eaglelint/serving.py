@@ -115,6 +115,11 @@ class ProfileHandle:
 
     def wiring(self, request: ServingRequest) -> Wiring:
         assert isinstance(request.target_class, str)
+        if request.deployment.given:
+            raise WrongUsage(
+                f"--assume: a profile knows a server without further assumptions. Pass the source of {self.label}, "
+                f"--serving {self.profile.engine}@PATH."
+            )
         return recall(
             self.profile,
             request.target_class,

@@ -32,6 +32,7 @@ class Inputs:
     draft_kind: str | None = None
     num_layers: int | None = None
     target_class: str | None = None
+    assume: Sequence[str] = ()
     select: Sequence[str] = ()
     ignore: Sequence[str] = ()
     min_confidence: Confidence | None = None
@@ -114,6 +115,7 @@ def open_session(inputs: Inputs) -> Session:
         trained_by=inputs.trained_by,
         serving=inputs.serving,
         draft_kind=inputs.draft_kind,
+        assume=inputs.assume,
         settings=settings,
         discovered=discovered,
     )

@@ -16,6 +16,7 @@ __all__ = [
     "Mismatch",
     "Party",
     "Slot",
+    "Stage",
     "Status",
     "Wiring",
     "compare",
@@ -93,6 +94,20 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
+class Stage:
+    """One rank of a pipeline: the layers it runs, the states it captures, and what it hands to the next by name."""
+
+    layers: tuple[int, int]
+    captured: tuple[Slot, ...]
+    hands_on: tuple[str, ...]
+
+    def __str__(self) -> str:
+        captured = " ⊕ ".join(map(str, self.captured)) or "nothing"
+        handed = f", hands on {', '.join(self.hands_on)}" if self.hands_on else ""
+        return f"layers {self.layers[0]} to {self.layers[1]}, captures {captured}{handed}"
+
+
+@dataclass(frozen=True, slots=True)
 class Wiring:
     """What one party feeds, or fed, the draft.
 
@@ -122,6 +137,7 @@ class Wiring:
     ids_from: tuple[str, ...] | None = None
     ignored: tuple[tuple[str, ...], ...] = ()
     declared: bool = field(default=False)
+    stages: tuple[Stage, ...] = ()
 
     def __str__(self) -> str:
         return " ⊕ ".join(map(str, self.slots)) if self.slots else "?"
@@ -159,6 +175,14 @@ class Wiring:
                 for fault in self.faults
             ],
             "ids_from": None if self.ids_from is None else ".".join(self.ids_from),
+            "stages": [
+                {
+                    "layers": list(stage.layers),
+                    "captured": [str(slot) for slot in stage.captured],
+                    "hands_on": list(stage.hands_on),
+                }
+                for stage in self.stages
+            ],
         }
 
 

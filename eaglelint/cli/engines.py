@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from eaglelint.cli import options as opt
+
 if TYPE_CHECKING:
     from eaglelint.wiring import LayerIds
 
@@ -47,6 +49,7 @@ def show(
     target_class: Annotated[
         list[str] | None, typer.Option("--target-class", help="Only these classes. Repeatable.")
     ] = None,
+    assume: opt.Assume = None,
     format: Annotated[
         EnginesFormat, typer.Option("--format", help="A table, or JSON as schemas/wiring.schema.json has it.")
     ] = EnginesFormat.table,
@@ -56,6 +59,7 @@ def show(
 
     from eaglelint.artifacts.target import TargetConfig
     from eaglelint.cli.progress import progress_bar
+    from eaglelint.deployment import parse_assumptions
     from eaglelint.derive import ServingRequest
     from eaglelint.exceptions import UnreadableInput, WrongUsage
     from eaglelint.report.json import render_json, wiring_document
@@ -63,6 +67,7 @@ def show(
     from eaglelint.serving import open_serving
 
     ids = _ids(layer_ids)
+    deployment = parse_assumptions(assume or ())
     if draft_kind not in CAPTURING_KINDS:
         raise WrongUsage(f"--draft-kind {draft_kind}: known are {', '.join(CAPTURING_KINDS)}.")
     end = open_serving(source, root=Path.cwd())
@@ -79,7 +84,7 @@ def show(
         for binding in bindings:
             progress(f"deriving {binding if isinstance(binding, str) else getattr(binding.item, 'name', '')}")
             request = ServingRequest(
-                binding, num_layers, TargetConfig.synthetic(num_layers).data, draft_kind, None, ids
+                binding, num_layers, TargetConfig.synthetic(num_layers).data, draft_kind, None, ids, deployment
             )
             wirings.append(end.wiring(request))
     for problem in end.problems:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 __all__ = [
+    "Assume",
     "BaselineFile",
     "Confidence",
     "Draft",
@@ -78,6 +79,16 @@ TargetClass = Annotated[
     typer.Option(
         "--target-class",
         help="The engine's class for the target, where its config does not say.",
+        rich_help_panel=_INPUTS,
+    ),
+]
+Assume = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--assume",
+        metavar="NAME=VALUE",
+        help="What is taken for granted about the server: pp=2, tbo, tp=N, dp-attention, platform=rocm, "
+        "capture-mode=last, runner=v1, images, env:NAME=VALUE. Repeatable.",
         rich_help_panel=_INPUTS,
     ),
 ]

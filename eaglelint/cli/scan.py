@@ -37,6 +37,7 @@ def scan(
     draft_kind: opt.DraftKind = None,
     num_layers: opt.NumLayers = None,
     target_class: opt.TargetClass = None,
+    assume: opt.Assume = None,
     output_format: Annotated[
         list[str] | None,
         typer.Option(
@@ -112,6 +113,7 @@ def scan(
         draft_kind=draft_kind,
         num_layers=num_layers,
         target_class=target_class,
+        assume=assume or (),
         select=select or (),
         ignore=ignore or (),
         min_confidence=min_confidence.value if min_confidence else None,

@@ -29,6 +29,7 @@ def wiring(
     draft_kind: opt.DraftKind = None,
     num_layers: opt.NumLayers = None,
     target_class: opt.TargetClass = None,
+    assume: opt.Assume = None,
     format: Annotated[
         WiringFormat, typer.Option("--format", help="A table, or JSON as schemas/wiring.schema.json has it.")
     ] = WiringFormat.table,
@@ -53,6 +54,7 @@ def wiring(
         trained_by=trained_by,
         serving=serving or (),
         draft_kind=draft_kind,
+        assume=assume or (),
         settings=settings,
     )
     if not pipelines:

@@ -71,6 +71,9 @@ class Engine(Protocol):
     def prepare(self, machine: Machine, source: EngineSource, kind: str) -> None:
         """Set up intercepts for a run."""
 
+    def admit(self, machine: Machine, source: EngineSource, kind: str) -> None:
+        """The engine's own check of the server's options, where some were given; raises Raised if it refuses them."""
+
     def build_model(self, machine: Machine, cls: Binding, target: Any) -> Instance:
         """The target model, with the target's config."""
 
@@ -79,8 +82,12 @@ class Engine(Protocol):
     ) -> bool:
         """Hand the ids to the model as the engine does: from a draft config, or as given. False: no capture."""
 
-    def forward(self, machine: Machine, source: EngineSource, model: Instance) -> Any:
-        """Run the model; returns the captured states as the engine's runner receives them."""
+    def forward(self, machine: Machine, source: EngineSource, model: Instance, received: Any = None) -> Any:
+        """Run the model, or one stage of it on what the stage before handed over.
+
+        Returns:
+            The captured states as the engine's runner receives them; what goes to the next stage where one follows.
+        """
 
     def concatenate(self, machine: Machine, source: EngineSource, captured: Any) -> Any:
         """Join the captured states as the engine does before the draft's ``fc``."""

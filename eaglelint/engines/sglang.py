@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from eaglelint.engines.base import EngineSource, enum_member, stand_in
 from eaglelint.source.construct import bind_arguments, function_node
-from eaglelint.source.index import ClassInfo
+from eaglelint.source.index import ClassInfo, FunctionInfo
 from eaglelint.source.lookup import MISSING, find_method, get_attribute
-from eaglelint.source.machine import Machine, Raised
+from eaglelint.source.machine import Machine, Raised, TooLong
 from eaglelint.source.slices import Site
 from eaglelint.source.tree import Binding
 from eaglelint.source.values import BoundMethod, ClassValue, Env, Frame, Function, Instance, Unknown
@@ -76,6 +77,37 @@ class SGLang:
         machine.intercepts["get_spec()"] = lambda m, args, kwargs, site: stand_in(
             m, "speculative arguments", speculative_draft_model_path="draft"
         )
+
+    def admit(self, machine: Machine, source: EngineSource, kind: str) -> None:
+        """The check of the server's arguments; of a long one only what is reached in a bounded number of steps."""
+        if not machine.deployment.given:
+            return
+        srt = source.package / "srt"
+        arguments = stand_in(
+            machine,
+            "the server's arguments",
+            pp_size=machine.deployment.number("pp"),
+            tp_size=machine.deployment.number("tp"),
+            speculative_algorithm=_ALGORITHMS[kind],
+            speculative_draft_model_path="draft",
+            enable_two_batch_overlap=machine.deployment.on("tbo"),
+        )
+        machine.intercepts["resolving_view()"] = lambda m, args, kwargs, site: arguments
+        checks: list[BoundMethod | Function] = []
+        cls = source.tree.find_class("ServerArgs", (srt,))
+        if cls is not None and isinstance(cls.item, ClassInfo):
+            method = find_method(machine, ClassValue(cls.module, cls.item), "check_server_args")
+            checks += [BoundMethod(method, arguments)] if method is not None else []
+        handler = source.tree.find_function(f"_handle_{_ALGORITHMS[kind].lower()}", (srt / "arg_groups",))
+        if handler is not None and isinstance(handler.item, FunctionInfo):
+            checks.append(Function(handler.module, handler.item))
+        for check in checks:
+            given = () if isinstance(check, BoundMethod) else (arguments,)
+            try:
+                machine.within(machine.budget.attribute_steps, partial(_check, machine, check, given))
+            except TooLong:
+                if machine.steps > machine.soft_limit:
+                    raise
 
     def build_model(self, machine: Machine, cls: Binding, target: Any) -> Instance:
         assert isinstance(cls.item, ClassInfo)
@@ -147,7 +179,7 @@ class SGLang:
             raise Raised("AttributeError", f"ModelRunner never sets {attribute}: this release has no such draft", None)
         return captures, layer_ids
 
-    def forward(self, machine: Machine, source: EngineSource, model: Instance) -> Any:
+    def forward(self, machine: Machine, source: EngineSource, model: Instance, received: Any = None) -> Any:
         """Run the model up to its logits processor and return what that is given as auxiliary states."""
         from eaglelint.source.calls import call_value
 
@@ -162,31 +194,33 @@ class SGLang:
         if not isinstance(method, BoundMethod):
             raise Raised("AttributeError", f"{model.name} has no forward", None)
         batch = stand_in(machine, "forward_batch", input_embeds=None, mm_inputs=None)
-        result = call_value(
-            machine,
-            method,
-            (),
-            {"input_ids": Unknown("input_ids"), "positions": Unknown("positions"), "forward_batch": batch},
-            None,
-        )
+        arguments = {"input_ids": Unknown("input_ids"), "positions": Unknown("positions"), "forward_batch": batch}
+        if machine.deployment.number("pp") > 1:
+            arguments["pp_proxy_tensors"] = received
+        result = call_value(machine, method, (), arguments, None)
+        if machine.stage < machine.deployment.number("pp") - 1:
+            return result
         if given:
             return given["auxiliary states"]
         return result[1] if isinstance(result, tuple) and len(result) == 2 else result
 
     def concatenate(self, machine: Machine, source: EngineSource, captured: Any) -> Any:
-        """The logits processor's storing of states for the draft, in the mode that keeps every token."""
+        """The logits processor's storing of states for the draft."""
         from eaglelint.source.calls import call_value
 
         layers = (source.package / "srt" / "layers",)
         processor = source.tree.find_class("LogitsProcessor", layers)
-        full = enum_member(machine, source, (source.package / "srt" / "model_executor",), "CaptureHiddenMode", "FULL")
-        if processor is None or not isinstance(processor.item, ClassInfo) or full is None:
+        mode = machine.deployment.value("capture-mode")
+        machine.used_assumptions.add(f"states are stored in the mode {mode.upper()} (capture-mode={mode})")
+        executor = (source.package / "srt" / "model_executor",)
+        chosen = enum_member(machine, source, executor, "CaptureHiddenMode", mode.upper())
+        if processor is None or not isinstance(processor.item, ClassInfo) or chosen is None:
             return captured
         cls = ClassValue(processor.module, processor.item)
         method = find_method(machine, cls, "_get_hidden_states_to_store")
         if method is None:
             return captured
-        metadata = stand_in(machine, "logits metadata", capture_hidden_mode=full)
+        metadata = stand_in(machine, "logits metadata", capture_hidden_mode=chosen)
         instance = machine.new_instance(Instance(cls, name="LogitsProcessor"))
         return call_value(
             machine,
@@ -200,6 +234,12 @@ class SGLang:
             },
             None,
         )
+
+
+def _check(machine: Machine, check: BoundMethod | Function, given: tuple[Any, ...]) -> None:
+    from eaglelint.source.calls import call_value
+
+    call_value(machine, check, given, {}, None)
 
 
 def _auxiliary(machine: Machine, source: EngineSource, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -87,6 +87,9 @@ class VLLM:
     def prepare(self, machine: Machine, source: EngineSource, kind: str) -> None:
         """Nothing to set up: the config enters as an argument."""
 
+    def admit(self, machine: Machine, source: EngineSource, kind: str) -> None:
+        """The runner checks for itself what it cannot do, when it hands over the ids."""
+
     def build_model(self, machine: Machine, cls: Binding, target: Any) -> Instance:
         assert isinstance(cls.item, ClassInfo)
         model_config = stand_in(machine, "model config", hf_config=target, hf_text_config=target)
@@ -98,6 +101,11 @@ class VLLM:
     def configure(
         self, machine: Machine, source: EngineSource, model: Instance, kind: str, draft: Any, ids: Any
     ) -> bool:
+        stages = machine.deployment.number("pp")
+        runner = self._runner(machine)
+        if draft is None and stages > 1:  # only the runner knows whether the model can
+            given = {} if ids is None else {"eagle_aux_hidden_state_layer_ids": machine.heap.born(list(ids))}
+            draft = Instance(None, attrs=given, name="the draft's config", closed=True)
         if draft is not None:
             draft = _adapted(machine, source, draft)
             spec = stand_in(
@@ -107,7 +115,7 @@ class VLLM:
                 draft_model_config=stand_in(machine, "draft model config", hf_config=draft),
             )
             worker = source.package / "v1" / "worker"
-            if self.runner == "V1":
+            if runner == "V1":
                 self._configure_v1(machine, source, model, spec, worker)
                 return True
             captures = source.tree.find_function("requires_aux_hidden_states", (worker / "gpu",))
@@ -117,7 +125,7 @@ class VLLM:
             if setter is None:
                 self._configure_v1(machine, source, model, spec, worker)
                 return True
-            _call(machine, setter, model=model, spec_config=spec, use_pp=False)
+            _call(machine, setter, model=model, spec_config=spec, use_pp=stages > 1)
             return True
         method = get_attribute(machine, model, _SETTER)
         if method is MISSING:
@@ -126,6 +134,11 @@ class VLLM:
             ids = call_value(machine, self._default(machine, model), (), {}, None)
         call_value(machine, method, (tuple(ids) if isinstance(ids, list) else ids,), {}, None)
         return True
+
+    def _runner(self, machine: Machine) -> str:
+        chosen = machine.deployment.value("runner")
+        machine.used_assumptions.add(f"vLLM's model runner {chosen.upper()} (runner={chosen})")
+        return chosen.upper() if dict(machine.deployment.given).get("runner") else self.runner
 
     def _default(self, machine: Machine, model: Instance) -> Any:
         for name in ("get_eagle3_default_aux_hidden_state_layers", "get_eagle3_aux_hidden_state_layers"):
@@ -147,7 +160,12 @@ class VLLM:
         instance = machine.new_instance(
             Instance(
                 ClassValue(runners[0].module, runners[0].item),
-                attrs={"speculative_config": spec, "model": model, "use_aux_hidden_state_outputs": True},
+                attrs={
+                    "speculative_config": spec,
+                    "model": model,
+                    # GPUModelRunner.__init__ (vLLM 0.33.0) has a drafter, and asks for states, on the last rank only.
+                    "use_aux_hidden_state_outputs": machine.stage == machine.deployment.number("pp") - 1,
+                },
                 name="GPUModelRunner",
             )
         )
@@ -161,18 +179,35 @@ class VLLM:
             return
         call_value(machine, method, (), {}, None)
 
-    def forward(self, machine: Machine, source: EngineSource, model: Instance) -> Any:
+    def forward(self, machine: Machine, source: EngineSource, model: Instance, received: Any = None) -> Any:
         method = get_attribute(machine, model, "forward")
         if not isinstance(method, BoundMethod):
             raise Raised("AttributeError", f"{model.name} has no forward", None)
         arguments = {
             "input_ids": Unknown("input_ids"),
             "positions": Unknown("positions"),
-            "intermediate_tensors": None,
+            "intermediate_tensors": received,
             "inputs_embeds": None,
         }
         result = call_value(machine, method, (), arguments, None)
+        if machine.stage < machine.deployment.number("pp") - 1:
+            return self._handed_on(machine, source, model, received, result)
         return result[1] if isinstance(result, tuple) and len(result) == 2 else None
+
+    def _handed_on(self, machine: Machine, source: EngineSource, model: Instance, received: Any, result: Any) -> Any:
+        """What a stage's runner sends to the next: the model's result, with what it passes on from those before."""
+        handler = source.tree.find_class("PPHandler", (source.package / "v1" / "worker" / "gpu",))
+        if received is None or handler is None or not isinstance(handler.item, ClassInfo):
+            return result
+        instance = machine.new_instance(
+            Instance(ClassValue(handler.module, handler.item), attrs={"aux_hidden_state_relay_keys": ()})
+        )
+        configure = get_attribute(machine, instance, "configure_aux_hidden_state_relay")
+        relay = get_attribute(machine, instance, "relay_aux_hidden_states")
+        if configure is MISSING or relay is MISSING:
+            return result
+        call_value(machine, configure, (model,), {}, None)
+        return call_value(machine, relay, (received, result), {}, None)
 
     def concatenate(self, machine: Machine, source: EngineSource, captured: Any) -> Any:
         """The runner's ``torch.cat`` over the list that the model returned."""

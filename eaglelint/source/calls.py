@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,7 @@ import libcst as cst
 from eaglelint.source.construct import REST, bind_arguments, function_node, run_initialiser, sets_attribute
 from eaglelint.source.externals import call_external
 from eaglelint.source.lookup import MISSING, find_method, global_value, list_payload
-from eaglelint.source.machine import BudgetExceeded, Machine
+from eaglelint.source.machine import BudgetExceeded, Machine, TooLong
 from eaglelint.source.methods import call_builtin_method
 from eaglelint.source.operators import add_tensors, normed, whole
 from eaglelint.source.slices import Site
@@ -144,7 +145,9 @@ def _simple_call(
         and _COLLECTIVE.fullmatch(name)
         and len(tensors) == 1
     ):
-        machine.used_assumptions.add("one device")
+        known = machine.assumed("tp_size")
+        if known is not None:
+            machine.used_assumptions.add(known.text)
         return tensors[0]
     if _is_named(callee, _NORM, name):
         return _call_norm(machine, callee, args, kwargs, site)
@@ -283,7 +286,53 @@ def _call_function(
         receiver if receiver is not None else (args[0] if args else None),
         stub=stub is not None,
     )
+    if not machine.in_layer and tensors_in((args, kwargs)) and _handed_layers((*args, *kwargs.values())):
+        return _run_with_layers(machine, node, frame, args, kwargs, site)
     return _run(machine, node, frame, args, kwargs, site)
+
+
+def _handed_layers(values: Iterable[Any]) -> list[Instance]:
+    """The decoder layers among the arguments, to be run by the called function."""
+    for value in values:
+        if isinstance(value, list) and value and all(isinstance(i, Instance) and i.layer is not None for i in value):
+            return value
+    return []
+
+
+def _run_with_layers(
+    machine: Machine,
+    node: cst.FunctionDef,
+    frame: Frame,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    site: Site | None,
+) -> Any:
+    """A function that passes the stream through layers: a schedule of their operations can be beyond what is followed.
+
+    It can add to the captures only what it can reach; where it reaches none of them, only its result is unknown.
+    """
+    values = (*args, *kwargs.values())
+    layers = _handed_layers(values)
+    name = frame.function.rsplit(".", 1)[-1]
+    reaches = any(layer.attrs for layer in layers) or any(
+        _collects(value) and not _handed_layers((value,)) for value in values
+    )
+    ran = len(machine.order)
+    result: Any = None
+    try:
+        result = machine.within(machine.budget.steps // 4, lambda: _run(machine, node, frame, args, kwargs, site))
+        if len(machine.order) > ran or reaches:
+            return result
+    except TooLong:
+        if machine.steps > machine.soft_limit or reaches:
+            raise
+        result = Tensor.of(Opaque(f"what {name} does with the layers is not followed", site))
+    assert layers[0].layer is not None
+    machine.heap.touch(machine.elsewhere)
+    machine.elsewhere.append(layers[0].layer)
+    if site is not None:
+        machine.record("elsewhere", name, layers[0].layer, site)
+    return result
 
 
 def _decorated(machine: Machine, function: Function) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 from typing import Any
 
@@ -34,6 +35,8 @@ _STACK = frozenset(["torch.stack", "numpy.stack"])
 _SAVE = frozenset(
     ["torch.save", "safetensors.torch.save_file", "pickle.dump", "numpy.save", "numpy.savez", "save_file"]
 )
+
+_BISECT = {f"bisect.{find.__name__}": find for find in (bisect.bisect, bisect.bisect_left, bisect.bisect_right)}
 
 
 def call_external(
@@ -70,8 +73,7 @@ def call_external(
             machine.record("save", name, data[0] if data else kwargs, site)
         return None
     if name in ("os.getenv", "os.environ.get"):
-        machine.used_assumptions.add("no environment variable set")
-        return args[1] if len(args) > 1 else kwargs.get("default")
+        return _environment_variable(machine, args, kwargs)
     if name == "torch.clone" and args and isinstance(whole(args[0]), Tensor):
         return Tensor(whole(args[0]).terms, whole(args[0]).site)
     if name in _KEEPING_FUNCTIONS:
@@ -88,6 +90,11 @@ def call_external(
         return Unknown(short)
     if short == "cast" and name.startswith("typing") and len(args) == 2:
         return args[1]
+    if name in _BISECT and len(args) == 2 and isinstance(args[0], list | tuple):
+        try:
+            return _BISECT[name](args[0], args[1])
+        except TypeError:
+            return Unknown(name)
     if name in ("itertools.chain",):
         parts = [iterate(machine, part, site) for part in args] if site else []
         return (
@@ -119,6 +126,20 @@ def _copy(machine: Machine, value: Any, *, deep: bool) -> Any:
         payload = _copy(machine, value.payload, deep=deep)
         return machine.new_instance(Instance(value.cls, value.args, value.kwargs, name=value.name, payload=payload))
     return value
+
+
+def _environment_variable(machine: Machine, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A variable that was assumed to be set, or the default of one that was not."""
+    default = args[1] if len(args) > 1 else kwargs.get("default")
+    environment = machine.deployment.environment
+    if not environment:
+        machine.used_assumptions.add("no environment variable set (env:NAME=VALUE)")
+        return default
+    name = args[0] if args else kwargs.get("key")
+    if not isinstance(name, str):
+        return Unknown("an environment variable whose name is not known")
+    machine.used_assumptions.add("no other environment variable set")
+    return environment.get(name, default)
 
 
 def _cat(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site | None) -> Any:

@@ -20,7 +20,8 @@ class Stream:
 
     def __init__(self, machine: Machine, num_layers: int) -> None:
         self.num_layers = num_layers
-        self._out_of_order = _out_of_order([index for count, index in machine.order if count == num_layers], num_layers)
+        ran = [index for count, index in machine.order if count == num_layers]
+        self._out_of_order = _out_of_order(ran, num_layers, machine.elsewhere)
         self._whole: dict[frozenset[Term], int] = {}
         self._totals: dict[int, set[Term]] = {}
         self._parts: dict[frozenset[Term], int] = {}
@@ -103,9 +104,12 @@ class Stream:
         return UNKNOWN, f"a state inside layer {last}, between two of its branches"
 
 
-def _out_of_order(ran: list[int], num_layers: int) -> str | None:
-    """Why the states between the layers cannot be counted; None where each layer ran once, in order."""
-    if not ran or ran == list(range(num_layers)):
+def _out_of_order(ran: list[int], num_layers: int, elsewhere: list[int]) -> str | None:
+    """Why the states between the layers cannot be counted; None where each layer ran once, in order.
+
+    Where the rest of the layers ran elsewhere, what passed between the first ones is known all the same.
+    """
+    if not ran or ran == list(range(num_layers)) or (len(ran) in elsewhere and ran == list(range(len(ran)))):
         return None
     for position, index in enumerate(ran):
         if index != position:

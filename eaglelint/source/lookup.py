@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from eaglelint.source.index import ClassInfo, FunctionInfo, Import
-from eaglelint.source.machine import Machine, TooLong
+from eaglelint.source.machine import Machine, Raised, TooLong
 from eaglelint.source.slices import Site, Slice
 from eaglelint.source.tree import Binding, SourceModule
 from eaglelint.source.values import (
@@ -247,7 +247,7 @@ def get_attribute(machine: Machine, receiver: Any, name: str, site: Site | None 
                 if submodule is not None:
                     return ModuleValue(submodule)
                 known = machine.assumed(name)
-                return _assume(machine, known) if known else Unknown(f"{receiver.module.name}.{name}")
+                return _assume(machine, known) if known else _made_by_module(machine, receiver.module, name)
             return global_value(machine, receiver.module, name)
         case ClassValue():
             if name in ("__name__", "__qualname__"):
@@ -280,6 +280,19 @@ def get_attribute(machine: Machine, receiver: Any, name: str, site: Site | None 
     if name in _LAYER_LISTS and machine.num_layers:
         return opaque_layers(machine)
     return _outside(machine, receiver, name, Unknown(f"{name} of something that is not known"))
+
+
+def _made_by_module(machine: Machine, module: SourceModule, name: str) -> Any:
+    """What a module's own ``__getattr__`` gives for a name that it does not define (PEP 562)."""
+    from eaglelint.source.calls import call_value
+
+    maker = module.index.functions.get("__getattr__")
+    if maker is None or name.startswith("__"):
+        return Unknown(f"{module.name}.{name}")
+    try:
+        return call_value(machine, Function(module, maker), (name,), {}, None)
+    except Raised:
+        return Unknown(f"{module.name}.{name}")
 
 
 def _outside(machine: Machine, receiver: Any, name: str, default: Any) -> Any:

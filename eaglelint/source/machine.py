@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from eaglelint.source.assumptions import ASSUMPTIONS, Assumption, assumed
+from eaglelint.deployment import Deployment
+from eaglelint.source.assumptions import Assumption, assumed, assumptions_of
 from eaglelint.source.heap import CacheList, Heap, Lazily, Mark, Redo
 from eaglelint.source.same import NotJoinable, inessential, join, same, same_effects
 from eaglelint.source.slices import Site
@@ -32,9 +33,14 @@ __all__ = [
 
 
 class Raised(Exception):
-    """The interpreted code raises an exception of that type; ``kinds`` are the names under which it is caught."""
+    """The interpreted code raises an exception of that type; ``kinds`` are the names under which it is caught.
 
-    def __init__(self, kind: str, message: str, site: Site | None, parents: Iterable[str] = ()) -> None:
+    ``explicit`` where the code says so itself, by ``raise`` or ``assert``.
+    """
+
+    def __init__(
+        self, kind: str, message: str, site: Site | None, parents: Iterable[str] = (), *, explicit: bool = False
+    ) -> None:
         super().__init__(f"{kind}: {message}")
         self.kind = kind
         known = getattr(builtins, kind, None)
@@ -42,6 +48,7 @@ class Raised(Exception):
         self.kinds = frozenset((kind, "Exception", "BaseException", *mro, *parents))
         self.message = message
         self.site = site
+        self.explicit = explicit
 
 
 class BudgetExceeded(Exception):
@@ -136,7 +143,8 @@ class Machine:
 
     Args:
         tree: Where the code comes from.
-        assumptions: Names that stand for a fact about the deployment (assumptions.py).
+        deployment: What is taken for granted about the server.
+        assumptions: Names that stand for a fact about it (assumptions.py), if not those of the deployment.
         intercepts: Calls that are answered here instead of being followed, by qualified name.
         budget: Bounds of the run.
     """
@@ -145,7 +153,8 @@ class Machine:
         self,
         tree: SourceTree,
         *,
-        assumptions: tuple[Assumption, ...] = ASSUMPTIONS,
+        deployment: Deployment | None = None,
+        assumptions: tuple[Assumption, ...] | None = None,
         intercepts: dict[str, Callable[..., Any]] | None = None,
         stubs: Mapping[tuple[str, str], Any] | None = None,
         budget: Budget | None = None,
@@ -153,7 +162,9 @@ class Machine:
     ) -> None:
         self.tree = tree
         self.heap = Heap()
-        self.assumptions = assumptions
+        self.deployment = deployment or Deployment()
+        self.stage = 0
+        self.assumptions = assumptions_of(self.deployment) if assumptions is None else assumptions
         self.used_assumptions: set[str] = set()
         self._assumed: dict[str, Assumption | None] = {}
         self.intercepts = intercepts or {}
@@ -174,6 +185,7 @@ class Machine:
         self.faults: list[tuple[str, Site, int]] = CacheList()
         self.passes: dict[int, LayerPass] = self.heap.cache()
         self.order: list[tuple[int, int]] = CacheList()  # the layers that ran: how many there are, and which it was
+        self.elsewhere: list[int] = CacheList()  # from which layer on they were run in a way that is not followed
         self.final: list[tuple[int, Tensor]] = CacheList()
         self.missing: list[tuple[str, Site]] = CacheList()  # attributes that were read and that nothing sets
         self.handed: dict[int, Any] = self.heap.cache()  # storages that were handed to a layer or to an add-norm
@@ -190,6 +202,7 @@ class Machine:
         self.patches: dict[tuple[str, str], Any] = {}  # what was set on classes and on things outside the sources
         self.followed: set[tuple[str, int]] = set()  # the functions that were called, by file and line
         self.globals: dict[tuple[str, str], Any] = {}
+        self._stages: dict[int, tuple[dict[Any, Any], dict[tuple[str, str], Any]]] = {}
         self._branches: dict[Any, Any] = self.heap.cache()
         self._scope = _Scope([])
         self._asked = 0
@@ -225,6 +238,17 @@ class Machine:
         if name not in self._assumed:
             self._assumed[name] = assumed(name, self.assumptions)
         return self._assumed[name]
+
+    def enter_stage(self, stage: int) -> None:
+        """Go on as another rank of the pipeline: what was computed as one rank does not hold as another."""
+        if stage == self.stage:
+            return
+        self._stages[self.stage] = (self.memo, self.globals)
+        self.memo, self.globals = self._stages.get(stage, ({}, {}))
+        self.stage = stage
+        self.assumptions = assumptions_of(self.deployment, stage)
+        self._assumed = {}
+        self.layer = -1
 
     # --- trail ---
 

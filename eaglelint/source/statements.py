@@ -84,7 +84,9 @@ def _run_small(machine: Machine, body: Sequence[cst.BaseSmallStatement], frame: 
                 raise _raised(machine, statement, frame)
             case cst.Assert():
                 if truth(evaluate(machine, statement.test, frame)) is False:
-                    raise Raised("AssertionError", frame.slice.code(statement.test), Site(frame.slice, statement))
+                    text = None if statement.msg is None else evaluate(machine, statement.msg, frame)
+                    said = text if isinstance(text, str) else frame.slice.code(statement.test)
+                    raise Raised("AssertionError", said, Site(frame.slice, statement), explicit=True)
             case cst.Del():
                 delete(machine, statement.target, frame)
             case cst.Import() | cst.ImportFrom():
@@ -113,7 +115,16 @@ def _raised(machine: Machine, statement: cst.Raise, frame: Frame) -> Raised:
             name = entry if isinstance(entry, str) else entry.info.name
             parents += Raised(name.rsplit(".", 1)[-1], "", None).kinds
     kind = frame.slice.code(target).rsplit(".", 1)[-1]
-    return Raised(kind, frame.slice.code(statement.exc), site, parents)
+    return Raised(kind, _said(machine, statement.exc, frame), site, parents, explicit=True)
+
+
+def _said(machine: Machine, exception: cst.BaseExpression, frame: Frame) -> str:
+    """The message of an exception where it is known, else the exception as it is written."""
+    if isinstance(exception, cst.Call) and exception.args:
+        attempt = machine.try_out(lambda: evaluate(machine, exception.args[0].value, frame))
+        if attempt is not None and isinstance(attempt[0], str):
+            return attempt[0]
+    return frame.slice.code(exception)
 
 
 # --- conditions ----------------------------------------------------------------------------------------------------

@@ -127,7 +127,17 @@ def test_assumptions_are_named(tmp_path: Path) -> None:
         loop=captures(f"aux.append(({STATE}) if get_tensor_model_parallel_world_size() == 1 else hidden_states)"),
     )
     wiring = derive(tmp_path, model)
-    assert (wiring.status, str(wiring), wiring.assumptions) == ("exact", "h[2] ⊕ h[6] ⊕ h[9]", ("one device",))
+    assert (wiring.status, str(wiring), wiring.assumptions) == (
+        "exact",
+        "h[2] ⊕ h[6] ⊕ h[9]",
+        (
+            "one pipeline stage (pp=1)",
+            "no two-batch overlap (tbo=off)",
+            "eager execution",
+            "one device (tp=1)",
+            "states are stored in the mode FULL (capture-mode=full)",
+        ),
+    )
 
 
 # --- faults --------------------------------------------------------------------------------------------------------

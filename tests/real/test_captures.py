@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from eaglelint.deployment import parse_assumptions
 from eaglelint.derive import ServingRequest, derive_serving
 from eaglelint.serving import EngineHandle
 from eaglelint.wiring import LayerIds, Wiring
@@ -57,7 +58,8 @@ def _name(row: dict[str, Any]) -> str:
         ids = ",".join(map(str, ids))
     elif "draft" in row:
         ids = "from-config" if "found" in row else "not-in-config"
-    return f"{row['engine']}-{row['version']}-{row['class']}-{ids}"
+    assumed = "".join(f"-{text}" for text in row.get("assume", ()))
+    return f"{row['engine']}-{row['version']}-{row['class']}-{ids}{assumed}"
 
 
 def _derive(row: dict[str, Any], handle: EngineHandle) -> Wiring:
@@ -66,9 +68,9 @@ def _derive(row: dict[str, Any], handle: EngineHandle) -> Wiring:
     ids: LayerIds = tuple(row["ids"]) if isinstance(row.get("ids"), list) else "default"
     layers = row["layers"]
     data = {"architectures": [row["class"]], **row.get("target", {"num_hidden_layers": layers})}
-    return derive_serving(
-        handle.engine, handle.source, ServingRequest(target, layers, data, draft_data=row.get("draft"), layer_ids=ids)
-    )
+    deployment = parse_assumptions(row.get("assume", ()))
+    request = ServingRequest(target, layers, data, draft_data=row.get("draft"), layer_ids=ids, deployment=deployment)
+    return derive_serving(handle.engine, handle.source, request)
 
 
 def _for_slots(places: str | list[str], count: int) -> list[Place | None]:
