@@ -1,4 +1,4 @@
-"""What lies beside the two configs of a pipeline: checkpoints and tokenizers, read into the facts for the rules."""
+"""What lies beside the two configs of a pipeline, and how it is started, read into the facts for the rules."""
 
 from __future__ import annotations
 
@@ -8,15 +8,19 @@ from pathlib import Path
 from eaglelint.artifacts.checkpoint import read_checkpoint
 from eaglelint.artifacts.document import config_path
 from eaglelint.artifacts.embeddings import read_embeddings
+from eaglelint.artifacts.launch import read_launch
 from eaglelint.artifacts.tokenizer import TokenizerPair, compare_tokenizers, read_tokenizer
+from eaglelint.exceptions import UnreadableInput
 from eaglelint.project.discovery import display_path
 from eaglelint.rule import Facts
 
 __all__ = ["with_files"]
 
 
-def with_files(facts: Facts, draft: Path, target: Path | None) -> tuple[Facts, tuple[str, ...], tuple[str, ...]]:
-    """Add what lies beside the configs.
+def with_files(
+    facts: Facts, draft: Path, target: Path | None, launch: Path | None = None
+) -> tuple[Facts, tuple[str, ...], tuple[str, ...]]:
+    """Add what lies beside the configs, and the command that starts the engine.
 
     Returns:
         The facts; sentences on files that are broken; notes on files that were left out.
@@ -38,6 +42,11 @@ def with_files(facts: Facts, draft: Path, target: Path | None) -> tuple[Facts, t
     )
     read = tuple(found for found in (checkpoint, target_checkpoint) if found is not None)
     problems = tuple(sentence for found in read for sentence in found.problems)
+    if launch is not None:
+        try:
+            facts = replace(facts, launch=read_launch(launch, display_path(launch)))
+        except UnreadableInput as error:
+            problems += (str(error),)
     return facts, problems, tuple(sentence for found in read for sentence in found.notes)
 
 

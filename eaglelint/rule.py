@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from eaglelint.artifacts.checkpoint import Checkpoint
 from eaglelint.artifacts.draft import DraftConfig
 from eaglelint.artifacts.embeddings import EmbeddingRows
+from eaglelint.artifacts.launch import Launch
 from eaglelint.artifacts.target import TargetConfig
 from eaglelint.artifacts.tokenizer import Tokenizer, TokenizerPair
 from eaglelint.finding import Confidence, Edit, Finding, Related, Severity, Span
@@ -59,7 +60,7 @@ class Facts:
 
     ``checkpoint`` and ``target_checkpoint`` are the headers of what lies beside the two configs; None where nothing
     does. ``embeddings`` holds some rows of both embeddings where both have one; ``tokenizers`` says how the two
-    tokenizers differ, where they do.
+    tokenizers differ, where they do. ``launch`` is the command that starts the engine, where the user named one.
     """
 
     draft: DraftConfig | None
@@ -73,6 +74,7 @@ class Facts:
     tokenizer: Tokenizer | None = None
     target_tokenizer: Tokenizer | None = None
     tokenizers: TokenizerPair | None = None
+    launch: Launch | None = None
 
 
 Check = Callable[["Rule", Facts], Iterator[Finding]]

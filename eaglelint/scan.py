@@ -130,7 +130,7 @@ def gather(
     servings = tuple(_judge(end, draft, training) for end in ends)
     engines = tuple(facts for end in ends if (facts := _engine(end)) is not None)
     found = Facts(draft, target, training, servings, engines)
-    found, broken, more = with_files(found, pipeline.draft, pipeline.target)
+    found, broken, more = with_files(found, pipeline.draft, pipeline.target, pipeline.launch)
     progress("asking the rules")
     return found, problems + broken, notes + more
 

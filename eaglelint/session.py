@@ -30,6 +30,7 @@ class Inputs:
     trained_by: str | None = None
     serving: Sequence[str] = ()
     draft_kind: str | None = None
+    launch: Path | None = None
     num_layers: int | None = None
     target_class: str | None = None
     assume: Sequence[str] = ()
@@ -116,6 +117,7 @@ def open_session(inputs: Inputs) -> Session:
         serving=inputs.serving,
         draft_kind=inputs.draft_kind,
         assume=inputs.assume,
+        launch=inputs.launch,
         settings=settings,
         discovered=discovered,
     )

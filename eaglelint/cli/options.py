@@ -14,6 +14,7 @@ __all__ = [
     "Confidence",
     "Draft",
     "DraftKind",
+    "Launch",
     "NumLayers",
     "Paths",
     "Serving",
@@ -62,6 +63,14 @@ DraftKind = Annotated[
     str | None,
     typer.Option(
         "--draft-kind", help="eagle3, peagle, dflash, dspark; recognised if left out.", rich_help_panel=_INPUTS
+    ),
+]
+Launch = Annotated[
+    Path | None,
+    typer.Option(
+        "--launch",
+        help="A script with the command that starts the engine (sglang.launch_server, vllm serve). Read, never run.",
+        rich_help_panel=_INPUTS,
     ),
 ]
 NumLayers = Annotated[

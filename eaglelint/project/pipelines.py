@@ -30,6 +30,7 @@ class PipelineInput:
         serving: ``ENGINE==VERSION``, ``ENGINE@PATH`` or ``ENGINE``; empty for every bundled engine.
         assume: Conditions that are taken as given.
         draft_kind: The kind of draft where the user says it.
+        launch: A script with the command that starts the engine.
         notes: Sentences on what was left open, for standard error.
     """
 
@@ -42,6 +43,7 @@ class PipelineInput:
     assume: tuple[str, ...] = ()
     draft_kind: str | None = None
     notes: tuple[str, ...] = ()
+    launch: Path | None = None
 
 
 def assemble_pipelines(
@@ -54,6 +56,7 @@ def assemble_pipelines(
     serving: Sequence[str] = (),
     assume: Sequence[str] = (),
     draft_kind: str | None = None,
+    launch: Path | None = None,
     settings: ProjectSettings | None = None,
     discovered: Discovered | None = None,
 ) -> tuple[PipelineInput, ...]:
@@ -80,7 +83,7 @@ def assemble_pipelines(
         named = tuple(paths) or ((settings.root if settings is not None else None) or Path.cwd(),)
         found = discovered or _discover(named, settings)
         pipelines = tuple(_complete(PipelineInput(display_path(path), path), found, named) for path in found.drafts)
-    if not pipelines and (target is not None or training or trained_by is not None):
+    if not pipelines and (target is not None or training or trained_by is not None or launch is not None):
         raise WrongUsage("There is no draft to check: none was found. Name its config with --draft.")
     shared = tuple(settings.settings.assume) if settings is not None else ()
     return tuple(
@@ -92,6 +95,7 @@ def assemble_pipelines(
             serving=tuple(serving) or pipeline.serving,
             assume=(*shared, *pipeline.assume, *assume),
             draft_kind=draft_kind or pipeline.draft_kind,
+            launch=launch or pipeline.launch,
             notes=() if target is not None else pipeline.notes,
         )
         for pipeline in pipelines
@@ -116,7 +120,8 @@ def _touches(paths: Sequence[Path], pipeline: PipelineInput) -> bool:
     """Whether a named path is a file of the pipeline, lies in one of its directories, or holds one of its files."""
     engines = (Path(name.partition("@")[2]) for name in pipeline.serving if "@" in name)
     target = () if pipeline.target is None else (pipeline.target,)
-    files = [_normal(path) for path in (pipeline.draft, *target, *pipeline.training, *engines)]
+    launch = () if pipeline.launch is None else (pipeline.launch,)
+    files = [_normal(path) for path in (pipeline.draft, *target, *pipeline.training, *engines, *launch)]
     return any(file.is_relative_to(path) or path.is_relative_to(file) for path in map(_normal, paths) for file in files)
 
 
@@ -134,6 +139,7 @@ def _from_settings(pipeline: Pipeline, base: Path) -> PipelineInput:
         trained_by=pipeline.trained_by,
         serving=tuple(_serving_from(name, base) for name in pipeline.serving),
         draft_kind=pipeline.draft_kind,
+        launch=None if pipeline.launch is None else base / pipeline.launch,
     )
 
 

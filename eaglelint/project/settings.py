@@ -62,6 +62,7 @@ class Pipeline(_Table):
     serving: tuple[str, ...] = Field(
         default=(), description="Who serves it: ENGINE==VERSION, ENGINE@PATH, or an installed ENGINE."
     )
+    launch: str | None = Field(default=None, description="A script with the command that starts the engine.")
     draft_kind: Literal["eagle3", "eagle", "peagle", "dflash", "dspark", "domino", "mtp"] | None = Field(
         default=None, description="The kind of draft, where its config does not tell."
     )

@@ -1,17 +1,29 @@
-"""What is served as a draft is the target itself, or a draft of another kind than its config needs to be."""
+"""What is served as a draft is the target itself, or a draft of another kind than the engine is told."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from eaglelint.artifacts.draft import DraftConfig
-from eaglelint.finding import Finding
+from eaglelint.finding import Finding, Related
 from eaglelint.rule import Facts, Rule
 
 from .._header import stated_by
 from .._messages import switched_off
 
 __all__ = ["RULE"]
+
+# Algorithms of SGLang 0.5.23 (spec_info.py) and methods of vLLM 0.33.0 (config/speculative.py), and what they serve.
+_KINDS = {
+    "eagle": ("eagle", "mtp"),
+    "eagle3": ("eagle3", "peagle"),
+    "nextn": ("mtp", "eagle"),
+    "mtp": ("mtp", "eagle"),
+    "dflash": ("dflash", "domino", "dspark"),
+    "dspark": ("dspark",),
+}
+_NAMES = {"eagle3": "EAGLE-3", "eagle": "EAGLE", "peagle": "P-EAGLE", "dflash": "DFlash", "mtp": "MTP"}
+_OWN_DRAFTERS = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules", "dspark_target_layer_ids")
 
 
 def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
@@ -28,6 +40,10 @@ def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
             identity=("same",),
         )
         return
+    told = list(_told(rule, facts, draft))
+    if told:
+        yield from told
+        return
     if draft.kind != "eagle3" or draft.dialect == "speculators" or switched_off(draft):
         return
     if stated_by(draft, "vocab_size") is not None and stated_by(draft, "draft_vocab_size") is None:
@@ -42,15 +58,49 @@ def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
         )
 
 
+def _told(rule: Rule, facts: Facts, draft: DraftConfig) -> Iterator[Finding]:
+    """The command that starts the engine names an algorithm of another kind of draft, or no draft."""
+    launch = facts.launch
+    algorithm = None if launch is None else launch.get("algorithm")
+    if launch is None or algorithm is None or algorithm.value is None:
+        return
+    kinds = _KINDS.get(algorithm.value.lower())
+    if kinds is not None and draft.kind not in (*kinds, "unknown"):
+        yield rule.finding(
+            f"{launch.engine} is told {algorithm.flag} {algorithm.value}, and the draft is a draft of "
+            f"{_NAMES.get(draft.kind, draft.kind)} ({draft.kind_reason}): states of other number or width reach it",
+            algorithm.span,
+            confidence="likely",
+            annotation=f"{_NAMES.get(draft.kind, draft.kind)} in {draft.path}",
+            related=(Related("draft", f"architectures {list(draft.architectures)}", draft.span("architectures")),),
+            help="Name the algorithm of the draft's kind. Where widths differ by accident only, the projection is "
+            "skipped without a word and nothing is accepted.",
+            identity=("algorithm", algorithm.value.lower(), draft.kind),
+        )
+    elif kinds is not None and launch.get("draft") is None and not _has_own_drafter_in(facts):
+        yield rule.finding(
+            f"{launch.engine} is told {algorithm.flag} {algorithm.value} and no draft: it then takes the target for "
+            "one, which brings no layers for prediction along",
+            algorithm.span,
+            confidence="likely",
+            help="Name the draft's directory: --speculative-draft-model-path in SGLang, model in vLLM's "
+            "--speculative-config.",
+            identity=("no draft", algorithm.value.lower()),
+        )
+
+
+def _has_own_drafter_in(facts: Facts) -> bool:
+    return facts.target is None or any(facts.target.text_node(key) is not None for key in _OWN_DRAFTERS)
+
+
 def _has_own_drafter(draft: DraftConfig) -> bool:
-    keys = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules", "dspark_target_layer_ids")
-    return draft.kind == "mtp" or any(draft.text_node(key) is not None for key in keys)
+    return draft.kind == "mtp" or any(draft.text_node(key) is not None for key in _OWN_DRAFTERS)
 
 
 RULE = Rule(
     code="CFG005",
     name="wrong-kind",
-    summary="What is served as a draft is the target itself, or a draft of another kind.",
+    summary="What is served as a draft is the target itself, or a draft of another kind than the engine is told.",
     severity="error",
     check=_check,
 )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from eaglelint.artifacts.checkpoint import Checkpoint
 from eaglelint.artifacts.document import Node
+from eaglelint.artifacts.launch import Launch
 from eaglelint.finding import Finding, Related, Severity, Span
 from eaglelint.rule import Facts, Rule
 
@@ -25,7 +26,7 @@ def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
     own = next((node for key in _KEYS if (node := draft.text_node(key)) is not None), None)
     target = facts.target
     theirs = None if target is None else next((n for key in _KEYS if (n := target.text_node(key)) is not None), None)
-    said = _said(own, theirs)
+    said = _commanded(facts.launch) or _said(own, theirs)
     if said is None:
         return
     message, place = said
@@ -38,7 +39,7 @@ def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
     related = (Related("checkpoint", "weights in BF16", Span.at(checkpoint.path, 1)),)
     yield rule.finding(
         f"the weights are stored in bfloat16, and {message}: {effect}",
-        draft.key_span("architectures") or draft.span() if place is None else place.span,
+        draft.key_span("architectures") or draft.span() if place is None else place,
         confidence="likely",
         severity=severity,
         related=related if theirs is None else (*related, Related("target", f"dtype {theirs.value}", theirs.span)),
@@ -47,10 +48,18 @@ def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
     )
 
 
-def _said(own: Node | None, theirs: Node | None) -> tuple[str, Node | None] | None:
+def _commanded(launch: Launch | None) -> tuple[str, Span] | None:
+    """The command that starts the engine overrides every config."""
+    option = None if launch is None else launch.get("dtype")
+    if option is None or option.value not in _HALF:
+        return None
+    return f"{option.flag.partition('=')[0]} {option.value} runs both models in float16", option.span
+
+
+def _said(own: Node | None, theirs: Node | None) -> tuple[str, Span | None] | None:
     """Who says that they are run in float16; engines that are not told take the target's type for the draft."""
     if own is not None and own.value in _HALF:
-        return f"the config says {own.value}", own
+        return f"the config says {own.value}", own.span
     if own is None and theirs is not None and theirs.value in _HALF:
         return "the config names no type, so that the draft takes the target's float16", None
     return None

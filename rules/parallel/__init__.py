@@ -1,0 +1,1 @@
+"""Pipeline stages and ranks: states that stay where they were captured."""
