@@ -1,0 +1,63 @@
+"""Each public report in its smallest project: its rules speak, and stay silent on the mended one."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.checkpoints import tensors_from_text, write_safetensors
+from tests.reports.cases import CASES, MISSED, RIGHT, Case, Right
+from tests.reports.page import PAGE, render
+from tests.reports.parts import Project
+
+PROJECTS = Path(__file__).parents[1] / "rules" / "projects"
+
+
+def found(project: Project, directory: Path, monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The codes of all findings of a scan."""
+    if project.engine is not None:
+        shutil.copytree(PROJECTS / project.engine, directory / "serving")
+    for path, text in project.files.items():
+        file = directory / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if path.endswith(".safetensors"):
+            write_safetensors(file, tensors_from_text(text))
+        else:
+            file.write_text(text, encoding="utf-8")
+    monkeypatch.chdir(directory)
+
+    from eaglelint.cli.app import app
+
+    result = CliRunner().invoke(app, [*project.command, "--output-format", "json"])
+    assert result.exit_code in (0, 1), result.output
+    return {finding["code"] for finding in json.loads(result.stdout)["findings"]}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.report)
+def test_the_report_is_found(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert set(case.rules) <= found(case.project, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.report)
+def test_the_mended_project_is_silent(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of every rule, not only of that which found it."""
+    assert found(case.mended, tmp_path, monkeypatch) == set()
+
+
+@pytest.mark.parametrize("case", RIGHT, ids=lambda case: case.report)
+def test_what_is_right_is_not_reported(case: Right, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert found(case.project, tmp_path, monkeypatch) == set()
+
+
+def test_each_report_stands_once() -> None:
+    reports = [case.report for case in (*CASES, *RIGHT, *MISSED)]
+    assert sorted(set(reports)) == sorted(reports)
+
+
+def test_the_page_is_fresh() -> None:
+    """docs/reports.md is what ``python -m tests.reports.page`` writes."""
+    assert PAGE.read_text("utf-8") == render()
