@@ -17,6 +17,7 @@ from eaglelint.exceptions import EaglelintError, UnreadableInput, WrongUsage
 from eaglelint.finding import Finding
 from eaglelint.project.discovery import display_path
 from eaglelint.project.pipelines import PipelineInput
+from eaglelint.projection import derive_projection
 from eaglelint.rule import Facts, Rule, Served
 from eaglelint.serving import EngineHandle, ServingEnd, open_serving
 from eaglelint.suppress import Suppressed
@@ -234,6 +235,8 @@ def _serve(
         deriver = Deriver(source.engine, source.source, target.num_layers, deployment=deployment)
         derivation = deriver.derive(request)
     wiring = source.wiring(request) if derivation is None else derivation.wiring
+    if isinstance(source, EngineHandle):
+        wiring = replace(wiring, fc=derive_projection(source.engine, source.source, request, wiring))
     if wiring.layer_ids == "default":
         wiring = replace(wiring, ignored=tuple(found.key_path for found in draft.layer_ids))
     return _End(source, request, wiring, derivation)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from eaglelint.finding import Span
@@ -15,6 +15,7 @@ __all__ = [
     "LayerIds",
     "Mismatch",
     "Party",
+    "Projection",
     "Slot",
     "Stage",
     "Status",
@@ -94,6 +95,26 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
+class Projection:
+    """The ``fc`` that the engine's draft class makes for the draft's config: its widths, and the line that makes it.
+
+    ``fed`` is how many features the wiring brings, None where the target's width is not known; ``agrees`` whether
+    that is what ``fc`` takes, None where it cannot be told or where ``fc`` is left out, nothing being to narrow.
+    """
+
+    in_features: int
+    out_features: int
+    path: str
+    line: int
+    fed: int | None = None
+    agrees: bool | None = None
+
+    def __str__(self) -> str:
+        fed = "" if self.fed is None or self.agrees else f", fed {self.fed}"
+        return f"fc {self.in_features} -> {self.out_features}{fed}"
+
+
+@dataclass(frozen=True, slots=True)
 class Stage:
     """One rank of a pipeline: the layers it runs, the states it captures, and what it hands to the next by name."""
 
@@ -138,6 +159,7 @@ class Wiring:
     ignored: tuple[tuple[str, ...], ...] = ()
     declared: bool = field(default=False)
     stages: tuple[Stage, ...] = ()
+    fc: Projection | None = None
 
     def __str__(self) -> str:
         return " ⊕ ".join(map(str, self.slots)) if self.slots else "?"
@@ -175,6 +197,7 @@ class Wiring:
                 for fault in self.faults
             ],
             "ids_from": None if self.ids_from is None else ".".join(self.ids_from),
+            "fc": None if self.fc is None else asdict(self.fc),
             "stages": [
                 {
                     "layers": list(stage.layers),

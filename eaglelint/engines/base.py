@@ -77,6 +77,11 @@ class Engine(Protocol):
     def build_model(self, machine: Machine, cls: Binding, target: Any) -> Instance:
         """The target model, with the target's config."""
 
+    def build_draft(
+        self, machine: Machine, source: EngineSource, kind: str, draft: Instance, target: Instance
+    ) -> Instance | None:
+        """The draft model for a draft's config, of the class that its architecture names; None if there is none."""
+
     def configure(
         self, machine: Machine, source: EngineSource, model: Instance, kind: str, draft: Any, ids: Any
     ) -> bool:

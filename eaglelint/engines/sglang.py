@@ -120,6 +120,15 @@ class SGLang:
             )
         )
 
+    def build_draft(
+        self, machine: Machine, source: EngineSource, kind: str, draft: Instance, target: Instance
+    ) -> Instance | None:
+        for name in draft.attrs.get("architectures") or ():
+            cls = self.target_class(source, name) if isinstance(name, str) else None
+            if cls is not None and isinstance(cls.item, ClassInfo):
+                return self.build_model(machine, cls, draft)
+        return None
+
     def configure(
         self, machine: Machine, source: EngineSource, model: Instance, kind: str, draft: Any, ids: Any
     ) -> bool:

@@ -20,6 +20,8 @@ from eaglelint.source.walk import walk
 
 __all__ = ["VLLM"]
 
+_TARGET_TABLES = ("_TEXT_GENERATION_MODELS", "_MULTIMODAL_MODELS")
+_DRAFT_TABLES = ("_SPECULATIVE_DECODING_MODELS",)
 _SETTER = "set_aux_hidden_state_layers"
 
 
@@ -45,18 +47,24 @@ class VLLM:
     def target_class(self, source: EngineSource, name: str) -> Binding | None:
         """The class that the registry maps the architecture to, else the class of that name."""
         models = source.package / "model_executor" / "models"
-        registry = source.tree.module_at(models / "registry.py") if (models / "registry.py").is_file() else None
-        if registry is not None:
-            machine = Machine(source.tree)
-            for table in ("_TEXT_GENERATION_MODELS", "_MULTIMODAL_MODELS"):
-                rows = global_value(machine, registry, table)
-                row = rows.get(name) if isinstance(rows, dict) else None
-                if isinstance(row, tuple) and len(row) == 2:
-                    module = source.tree.module(f"{source.package.name}.model_executor.models.{row[0]}")
-                    info = module.index.classes.get(row[1]) if module is not None else None
-                    if module is not None and info is not None:
-                        return Binding(module, info)
-        return source.tree.find_class(name, (models,))
+        return self._registered(source, name, _TARGET_TABLES) or source.tree.find_class(name, (models,))
+
+    def _registered(self, source: EngineSource, name: str, tables: tuple[str, ...]) -> Binding | None:
+        file = source.package / "model_executor" / "models" / "registry.py"
+        registry = source.tree.module_at(file) if file.is_file() else None
+        if registry is None:
+            return None
+        machine = Machine(source.tree)
+        for table in tables:
+            rows = global_value(machine, registry, table)
+            row = rows.get(name) if isinstance(rows, dict) else None
+            if isinstance(row, tuple) and len(row) == 2:
+                dotted = row[0] if "." in row[0] else f"{source.package.name}.model_executor.models.{row[0]}"
+                module = source.tree.module(dotted)
+                info = module.index.classes.get(row[1]) if module is not None else None
+                if module is not None and info is not None:
+                    return Binding(module, info)
+        return None
 
     def target_classes(self, source: EngineSource) -> list[Binding]:
         machine = Machine(source.tree)
@@ -97,6 +105,35 @@ class VLLM:
         return machine.new_instance(
             Instance(ClassValue(cls.module, cls.item), (), {"vllm_config": config, "prefix": ""}, name=cls.item.name)
         )
+
+    def build_draft(
+        self, machine: Machine, source: EngineSource, kind: str, draft: Instance, target: Instance
+    ) -> Instance | None:
+        draft = _adapted(machine, source, draft)
+        machine.intercepts["get_draft_quant_config()"] = lambda m, args, kwargs, site: Unknown("the quantisation")
+        names = [name for name in draft.attrs.get("architectures") or () if isinstance(name, str)]
+        # transformers_utils/configs/eagle.py (0.33.0) prefixes an architecture that does not name its kind.
+        names += [prefix + name for name in names for prefix in ("Eagle3", "DFlash")]
+        models = source.package / "model_executor" / "models"
+        for name in names:
+            cls = self._registered(source, name, _DRAFT_TABLES) or source.tree.find_class(name, (models,))
+            if cls is None or not isinstance(cls.item, ClassInfo):
+                continue
+            spec = stand_in(
+                machine,
+                "speculative config",
+                method=kind,
+                draft_model_config=stand_in(machine, "draft model config", hf_config=draft, hf_text_config=draft),
+            )
+            config = stand_in(
+                machine,
+                "vllm config",
+                speculative_config=spec,
+                model_config=stand_in(machine, "model config", hf_config=target, hf_text_config=target),
+            )
+            value = ClassValue(cls.module, cls.item)
+            return machine.new_instance(Instance(value, (), {"vllm_config": config, "prefix": ""}, name=cls.item.name))
+        return None
 
     def configure(
         self, machine: Machine, source: EngineSource, model: Instance, kind: str, draft: Any, ids: Any

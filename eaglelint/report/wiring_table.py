@@ -78,6 +78,9 @@ def _details(wiring: Wiring, evidence: bool) -> Iterator[str]:
         slots = "" if condition.slots is None else f"  ->  {' ⊕ '.join(map(str, condition.slots))}"
         place = "" if condition.span is None else f"  ({condition.span.path}:{condition.span.start.line})"
         lines.append(f"  {one_line(condition.text + slots + place)}")
+    if wiring.fc is not None:
+        verdict = "" if wiring.fc.agrees is None else ("  agrees" if wiring.fc.agrees else "  does not agree")
+        lines.append(f"  {wiring.fc.path}:{wiring.fc.line}  {wiring.fc}{verdict}")
     lines.extend(f"  stage {index}: {stage}" for index, stage in enumerate(wiring.stages))
     lines.extend(f"  assumes {one_line(assumption)}" for assumption in wiring.assumptions)
     lines.extend(f"  fails: {fault.path}:{fault.line}  {one_line(fault.message)}" for fault in wiring.faults)

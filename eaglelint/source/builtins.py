@@ -94,6 +94,7 @@ def _isinstance(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Sit
     return False if all(answer is False for answer in answers) else Unknown("isinstance of something unknown")
 
 
+_ABSTRACT = ("numbers.", "collections.abc.", "typing.")  # what counts as one of these, a plain value may
 _PYTHON_TYPES: dict[str, type | tuple[type, ...]] = {
     "int": int,
     "str": str,
@@ -106,6 +107,9 @@ _PYTHON_TYPES: dict[str, type | tuple[type, ...]] = {
     "Sequence": (list, tuple, str, range),
     "Iterable": (list, tuple, str, range, dict, set),
     "Mapping": dict,
+    "Integral": int,
+    "Real": (int, float),
+    "Number": (int, float, complex),
 }
 
 
@@ -125,6 +129,8 @@ def _is_instance(machine: Machine, value: Any, kind: Any) -> bool | None:
         return name in ("Iterable", "Iterator") or (None if name == "Generator" else False)
     if name in _PYTHON_TYPES:
         return isinstance(value, _PYTHON_TYPES[name]) and not (name == "int" and isinstance(value, bool))
+    if isinstance(kind, External) and kind.name.startswith(_ABSTRACT):
+        return None
     if isinstance(kind, ClassValue) or name:
         return False
     return None

@@ -116,7 +116,9 @@ def call_value(
                 machine, callee.function, (*callee.args, *args), {**callee.kwargs, **kwargs}, site, caller
             )
         case ClassValue():
-            return construct(machine, callee, args, kwargs)
+            made = construct(machine, callee, args, kwargs)
+            made.made = site
+            return made
         case Instance():
             return _call_instance(machine, callee, args, kwargs, site, caller)
         case BuiltinMethod():

@@ -111,7 +111,7 @@ def call_external(
         return Unknown(name)
     if not any(tensors_in((args, kwargs))) and (short[:1].isupper() or name.startswith("torch.nn.")):
         # An object of an outside class: a module, a config, a lock.
-        return machine.new_instance(Instance(None, args, kwargs, name=short))
+        return machine.new_instance(Instance(None, args, kwargs, name=short, made=site))
     return not_followed(machine, name, args, kwargs, site)
 
 
