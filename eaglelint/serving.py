@@ -42,8 +42,8 @@ class ServingEnd(Protocol):
     def problems(self) -> tuple[str, ...]:
         """Sentences on files that could not be read."""
 
-    def target_classes(self) -> list[Binding | str]:
-        """All classes of models that capture states for a draft."""
+    def target_classes(self, kind: str = "eagle3") -> list[Binding | str]:
+        """All classes of models that capture states for a draft of that kind."""
 
     def target_class(self, name: str) -> Binding | str | None:
         """The class that serves an architecture, as a request names it."""
@@ -74,8 +74,8 @@ class EngineHandle:
     def problems(self) -> tuple[str, ...]:
         return tuple(self.source.tree.unreadable.values())
 
-    def target_classes(self) -> list[Binding | str]:
-        return [*self.engine.target_classes(self.source)]
+    def target_classes(self, kind: str = "eagle3") -> list[Binding | str]:
+        return [*self.engine.target_classes(self.source, kind)]
 
     def target_class(self, name: str) -> Binding | str | None:
         return self.engine.target_class(self.source, name)
@@ -106,7 +106,7 @@ class ProfileHandle:
     def problems(self) -> tuple[str, ...]:
         return ()
 
-    def target_classes(self) -> list[Binding | str]:
+    def target_classes(self, kind: str = "eagle3") -> list[Binding | str]:
         return [*self.profile.classes]
 
     def target_class(self, name: str) -> Binding | str | None:

@@ -71,7 +71,7 @@ def show(
     if draft_kind not in CAPTURING_KINDS:
         raise WrongUsage(f"--draft-kind {draft_kind}: known are {', '.join(CAPTURING_KINDS)}.")
     end = open_serving(source, root=Path.cwd())
-    bindings = end.target_classes() if not target_class else []
+    bindings = end.target_classes(draft_kind) if not target_class else []
     for name in target_class or []:
         binding = end.target_class(name)
         if binding is None:

@@ -7,11 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+import libcst as cst
+
+from eaglelint.source.construct import function_node
+from eaglelint.source.lookup import find_method, global_value
 from eaglelint.source.machine import Machine
 from eaglelint.source.tree import Binding, SourceTree
-from eaglelint.source.values import External, Instance, Partial, Tensor
+from eaglelint.source.values import ClassValue, External, Instance, Partial, Tensor
 
-__all__ = ["DraftReads", "Engine", "EngineSource", "Resolved", "config_object", "stand_in"]
+__all__ = ["DraftReads", "Engine", "EngineSource", "Resolved", "adopt_config_class", "config_object", "stand_in"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +63,8 @@ class Engine(Protocol):
     def find_package(self, path: Path) -> Path | None:
         """The package directory in or at a path."""
 
-    def target_classes(self, source: EngineSource) -> list[Binding]:
-        """All classes of models that define, inherit or pass on a setter for the capture."""
+    def target_classes(self, source: EngineSource, kind: str = "eagle3") -> list[Binding]:
+        """All classes of models that define, inherit or pass on a setter for the capture of that kind of draft."""
 
     def target_class(self, source: EngineSource, name: str) -> Binding | None:
         """The class of a target by its architecture's name."""
@@ -164,10 +168,47 @@ def config_object(
     return config
 
 
+def adopt_config_class(machine: Machine, cls: ClassValue, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Give a target's config the class that a model's ``__init__`` names for it, where the sources have that class.
+
+    What the config does not say has the defaults of that class, as when ``transformers`` reads a config.json.
+    """
+    key = ("config classes", cls.module.name, cls.info.name)
+    if key not in machine.memo:
+        machine.memo[key] = _config_parameters(machine, cls)
+    for index, name, found in machine.memo[key]:
+        value = kwargs.get(name, args[index] if index < len(args) else None)
+        if isinstance(value, Instance) and value.cls is None and "get_text_config" in value.attrs:
+            _adopt(machine, found, value)
+
+
+def _config_parameters(machine: Machine, cls: ClassValue) -> list[tuple[int, str, ClassValue]]:
+    """The parameters of ``__init__`` that are annotated with a config's class of the sources."""
+    initialiser = find_method(machine, cls, "__init__")
+    if initialiser is None:
+        return []
+    _, node = function_node(initialiser)
+    found = []
+    for index, parameter in enumerate((*node.params.posonly_params, *node.params.params, *node.params.kwonly_params)):
+        annotation = parameter.annotation.annotation if parameter.annotation is not None else None
+        name = annotation.value if isinstance(annotation, cst.Name) else None
+        if isinstance(annotation, cst.SimpleString) and isinstance(annotation.evaluated_value, str):
+            name = annotation.evaluated_value
+        config = global_value(machine, initialiser.module, name) if name is not None and "Config" in name else None
+        if isinstance(config, ClassValue) and find_method(machine, config, "__init__") is not None:
+            found.append((index - 1, parameter.name.value, config))
+    return found
+
+
+def _adopt(machine: Machine, cls: ClassValue, config: Instance) -> None:
+    config.cls = cls
+    config.kwargs = {name: value for name, value in config.attrs.items() if name != "get_text_config"}
+    machine.used_assumptions.add(f"the defaults of {cls.info.name}")
+
+
 def enum_member(machine: Machine, source: EngineSource, directories: tuple[Path, ...], cls: str, member: str) -> Any:
     """A member of an enum of the engine's source, None where there is none."""
     from eaglelint.source.lookup import MISSING, get_attribute
-    from eaglelint.source.values import ClassValue
 
     found = source.tree.find_class(cls, directories)
     if found is None or not hasattr(found.item, "methods"):

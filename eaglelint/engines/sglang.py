@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from eaglelint.engines.base import EngineSource, enum_member, stand_in
+from eaglelint.engines.base import EngineSource, adopt_config_class, enum_member, stand_in
 from eaglelint.source.construct import bind_arguments, function_node
 from eaglelint.source.index import ClassInfo, FunctionInfo
 from eaglelint.source.lookup import MISSING, find_method, get_attribute
@@ -44,23 +44,25 @@ class SGLang:
         return None
 
     def target_class(self, source: EngineSource, name: str) -> Binding | None:
-        return source.tree.find_class(name, (source.package / "srt" / "models",))
+        found = list(source.tree.find_classes(name, (source.package / "srt" / "models",)))
+        # Two files may define a class of one name: the registry takes the one that its file's EntryClass lists.
+        return next(
+            (binding for binding in found if name in _entries(binding.module.path)), found[0] if found else None
+        )
 
-    def target_classes(self, source: EngineSource) -> list[Binding]:
+    def target_classes(self, source: EngineSource, kind: str = "eagle3") -> list[Binding]:
         directory = source.package / "srt" / "models"
         machine = Machine(source.tree)
         found = []
         for path in source.tree.files(directory):
-            text = path.read_bytes()
-            entry = re.search(rb"^EntryClass\b[^=\n]*=\s*(\[[^\]]*\]|\w+)", text, re.M)
-            module = source.tree.module_at(path) if entry else None
-            if entry is None or module is None:
-                continue
-            for name in re.findall(r"\w+", entry.group(1).decode()):
+            names = _entries(path)
+            module = source.tree.module_at(path) if names else None
+            for name in names if module is not None else ():
+                assert module is not None
                 info = module.index.classes.get(name)
                 if info is None or _DRAFT_CLASS.search(name):
                     continue
-                if find_method(machine, ClassValue(module, info), "set_eagle3_layers_to_capture"):
+                if any(find_method(machine, ClassValue(module, info), setter) for setter in _SETTERS[kind]):
                     found.append(Binding(module, info))
         return found
 
@@ -111,11 +113,14 @@ class SGLang:
 
     def build_model(self, machine: Machine, cls: Binding, target: Any) -> Instance:
         assert isinstance(cls.item, ClassInfo)
+        arguments = {"config": target, "quant_config": Unknown("the quantisation"), "prefix": ""}
+        machine.constructing = partial(adopt_config_class, machine)
+        machine.constructing(ClassValue(cls.module, cls.item), (), arguments)
         return machine.new_instance(
             Instance(
                 ClassValue(cls.module, cls.item),
                 (),
-                {"config": target, "quant_config": Unknown("the quantisation"), "prefix": ""},
+                arguments,
                 name=cls.item.name,
             )
         )
@@ -203,7 +208,11 @@ class SGLang:
         if not isinstance(method, BoundMethod):
             raise Raised("AttributeError", f"{model.name} has no forward", None)
         batch = stand_in(machine, "forward_batch", input_embeds=None, mm_inputs=None)
-        arguments = {"input_ids": Unknown("input_ids"), "positions": Unknown("positions"), "forward_batch": batch}
+        arguments: dict[str, Any] = {
+            "input_ids": Unknown("input_ids", present=True),
+            "positions": Unknown("positions", present=True),
+            "forward_batch": batch,
+        }
         if machine.deployment.number("pp") > 1:
             arguments["pp_proxy_tensors"] = received
         result = call_value(machine, method, (), arguments, None)
@@ -249,6 +258,12 @@ def _check(machine: Machine, check: BoundMethod | Function, given: tuple[Any, ..
     from eaglelint.source.calls import call_value
 
     call_value(machine, check, given, {}, None)
+
+
+def _entries(path: Path) -> list[str]:
+    """The classes that a model's file gives to the registry."""
+    entry = re.search(rb"^EntryClass\b[^=\n]*=\s*(\[[^\]]*\]|\w+)", path.read_bytes(), re.M)
+    return re.findall(r"\w+", entry.group(1).decode()) if entry else []
 
 
 def _auxiliary(machine: Machine, source: EngineSource, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -66,7 +66,7 @@ class VLLM:
                     return Binding(module, info)
         return None
 
-    def target_classes(self, source: EngineSource) -> list[Binding]:
+    def target_classes(self, source: EngineSource, kind: str = "eagle3") -> list[Binding]:
         machine = Machine(source.tree)
         found = []
         for path in source.tree.files(source.package / "model_executor" / "models"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import libcst as cst
@@ -22,10 +23,11 @@ from eaglelint.source.values import (
     Tensor,
     TensorBuffer,
     TensorView,
+    Term,
     Unknown,
 )
 
-__all__ = ["assign", "delete", "set_attribute", "sited", "unpack"]
+__all__ = ["assign", "delete", "part_of", "set_attribute", "sited", "unpack"]
 
 
 def assign(machine: Machine, target: cst.BaseExpression, value: Any, frame: Frame) -> None:
@@ -47,7 +49,7 @@ def assign(machine: Machine, target: cst.BaseExpression, value: Any, frame: Fram
         case cst.Tuple() | cst.List():
             elements = target.elements
             star = next((i for i, element in enumerate(elements) if isinstance(element, cst.StarredElement)), None)
-            values = unpack(value, len(elements), star, Site(frame.slice, target))
+            values = unpack(machine, value, len(elements), star, Site(frame.slice, target))
             for element, item in zip(elements, values, strict=True):
                 assign(machine, element.value, item, frame)
         case cst.Subscript():
@@ -58,7 +60,7 @@ def assign(machine: Machine, target: cst.BaseExpression, value: Any, frame: Fram
             pass
 
 
-def unpack(value: Any, count: int, star: int | None, site: Site) -> list[Any]:
+def unpack(machine: Machine, value: Any, count: int, star: int | None, site: Site) -> list[Any]:
     """Split a value over ``count`` targets, of which the one at ``star`` takes the rest.
 
     Raises:
@@ -81,11 +83,21 @@ def unpack(value: Any, count: int, star: int | None, site: Site) -> list[Any]:
     if isinstance(value, Tensor):
         term = value.single()
         if isinstance(term, Branch):
-            return [Tensor.of(Branch(term.layer, term.serial, f"{term.what}[{index}]")) for index in range(count)]
+            return [part_of(term, index) for index in range(count)]
         # Iterating a tensor, or a result that was not followed: each part is as unknown as the whole.
-        return [Tensor.of(Opaque("one of several results that could not be followed", site)) for _ in range(count)]
+        if not isinstance(term, Opaque) or term.serial is None:
+            term = machine.opaque("one of several results that could not be followed", site).single()
+        return [part_of(term, index) for index in range(count)]
     why = value.why if isinstance(value, Unknown) else "part of a value that is not known"
     return [Unknown(why) for _ in range(count)]
+
+
+def part_of(term: Term | None, index: int) -> Tensor:
+    """One of several results of a call that was not followed."""
+    if isinstance(term, Branch):
+        return Tensor.of(Branch(term.layer, term.serial, f"{term.what}[{index}]"))
+    assert isinstance(term, Opaque)
+    return Tensor.of(replace(term, part=(*term.part, index)))
 
 
 def set_attribute(machine: Machine, receiver: Any, name: str, value: Any, site: Site, frame: Frame | None) -> None:

@@ -361,5 +361,8 @@ BUILTINS: dict[str, Callable[..., Any]] = {
         True if args and isinstance(args[0], Function | Closure | Partial | BuiltinMethod) else Unknown("callable")
     ),
     "id": lambda machine, args, kwargs, site, caller: Unknown("an identity"),
+    "staticmethod": lambda machine, args, kwargs, site, caller: (
+        Partial(args[0], (), {}) if args else Unknown("a static method")  # which no object is bound to
+    ),
     "super": lambda machine, args, kwargs, site, caller: Unknown("super"),
 }

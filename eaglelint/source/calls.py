@@ -10,6 +10,7 @@ from typing import Any
 import libcst as cst
 
 from eaglelint.source.construct import REST, bind_arguments, function_node, run_initialiser, sets_attribute
+from eaglelint.source.effort import follow, may_have_collected, may_have_written
 from eaglelint.source.externals import call_external
 from eaglelint.source.lookup import MISSING, find_method, global_value, list_payload
 from eaglelint.source.machine import BudgetExceeded, Machine, TooLong
@@ -28,6 +29,7 @@ from eaglelint.source.values import (
     Function,
     Input,
     Instance,
+    Iteration,
     LayerOutput,
     Opaque,
     Partial,
@@ -43,6 +45,7 @@ _COLLECTIVE = re.compile(r"(?:.*_)?(?:all_?reduce|all_?gather|reduce_scatter|bro
 _NORM = re.compile(r"norm", re.IGNORECASE)
 _HARMLESS = re.compile(r"(?:^|\.)(?:print|debug|info|warning|error|log|record_stream)\w*$|^torch\.|^F\.|^nn\.")
 _EMBEDDING = re.compile(r"Embedding$|^embed_tokens$")
+_LINEAR = re.compile(r"Linear$")
 
 
 def call_expression(machine: Machine, node: cst.Call, frame: Frame) -> Any:
@@ -104,6 +107,20 @@ def call_value(
     simple = _simple_call(machine, callee, name.rsplit(".", 1)[-1], args, kwargs, site)
     if simple is not MISSING:
         return simple
+    return follow(
+        machine, callee, name, args, kwargs, site, lambda: _dispatch(machine, callee, name, args, kwargs, site, caller)
+    )
+
+
+def _dispatch(
+    machine: Machine,
+    callee: Any,
+    name: str,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    site: Site | None,
+    caller: Frame | None,
+) -> Any:
     match callee:
         case Function():
             return _call_function(machine, callee, None, args, kwargs, site, caller)
@@ -153,6 +170,8 @@ def _simple_call(
         return tensors[0]
     if _is_named(callee, _NORM, name):
         return _call_norm(machine, callee, args, kwargs, site)
+    if isinstance(callee, Instance) and _is_named(callee, _LINEAR, name):
+        return machine.branch(_callee_name(callee, site))  # a projection is a new state, whatever it is a projection of
     if isinstance(callee, Function | BoundMethod | Instance | Unknown) and not _must_follow(
         machine, callee, args, kwargs
     ):
@@ -219,20 +238,15 @@ def not_followed(machine: Machine, name: str, args: tuple[Any, ...], kwargs: dic
     """A call whose code is not among the sources."""
     why = f"the call of {name} could not be followed"
     for value in (*args, *kwargs.values()):
-        target = value.receiver if isinstance(value, BuiltinMethod | BoundMethod) else value
-        collector = target.payload if isinstance(target, Instance) else target
-        if (
-            isinstance(collector, list)
-            and all(isinstance(item, Tensor) for item in collector)
-            and (machine.in_layer or (collector and not _HARMLESS.search(name)))
-        ):
-            machine.heap.touch(collector)
-            collector.append(Tensor.of(Opaque(f"{name} may have added to it", site)))
+        if machine.in_layer or (value and not _HARMLESS.search(name)):
+            may_have_collected(machine, value, name, site)
+    if not _HARMLESS.search(name) or name.startswith("torch.ops."):
+        may_have_written(machine, why, (*args, *kwargs.values()), site)
     if any(tensors_in((args, kwargs))):
         if "output_hidden_states" in kwargs and kwargs["output_hidden_states"] not in (False, None):
             return model_output(machine)
-        if any(carries_stream(machine, tensor) for tensor in tensors_in((args, kwargs))) and machine.layer >= 0:
-            return Tensor.of(Opaque(why, site))
+        if any(carries_stream(machine, tensor) for tensor in tensors_in((args, kwargs))) and machine.layer != -1:
+            return machine.opaque(why, site)
         return machine.branch(name)
     if kwargs.get("output_hidden_states") not in (None, False):
         return model_output(machine)
@@ -395,6 +409,7 @@ def _run(
     from eaglelint.source.statements import run_function_body
 
     if machine.depth >= machine.budget.depth:
+        machine.too_deep()
         raise BudgetExceeded(f"calls nested more than {machine.budget.depth} deep", site)
 
     def once() -> Any:
@@ -419,17 +434,59 @@ def _run(
                 machine.calls.pop()
         pure = key is not None and not frame.env.outer and not any(outcome.changes for outcome in outcomes)
         if pure and not machine.heap.changed(mark):
-            machine.keep(tuple(outcome.value for outcome in outcomes), mark, key)
+            machine.keep([outcome.value for outcome in outcomes], mark, key)
             machine.remember(key, outcomes, asked)
     place = (frame.function, f"outcome at {id(site.node) if site else 0}")
-    return machine.take(outcomes, place, site).value
+    value = machine.take(outcomes, place, site).value
+    return value if key is None else _fresh(machine, value)
+
+
+def _fresh(machine: Machine, value: Any) -> Any:
+    """A container that a call made: another call makes another one, so what is done to one is not done to all."""
+    if isinstance(value, Iteration):
+        return machine.heap.born(Iteration(value))
+    if type(value) in (list, set):
+        return machine.heap.born(type(value)(_fresh(machine, item) for item in value))
+    if type(value) is dict:
+        return machine.heap.born({name: _fresh(machine, item) for name, item in value.items()})
+    if type(value) is tuple:
+        return tuple(_fresh(machine, item) for item in value)
+    if isinstance(value, Instance) and value.payload is not None and value.cls is not None and not value.attrs:
+        return machine.new_instance(Instance(value.cls, value.args, value.kwargs, payload=list(value.payload)))
+    return value
 
 
 def _memo_key(machine: Machine, node: cst.CSTNode, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A key for calls whose arguments are plain values: they give the same again, unless they change something."""
-    if machine.depth == 0 or not all(_memoizable(value) for value in (*args, *kwargs.values())):
+    if machine.depth == 0:
+        return None
+    config = args[0] if args else None
+    if isinstance(config, Instance) and config.cls is not None and config.cls.info.name.endswith("Config"):
+        state = _state_of(config, 0)
+        if state is None or not all(_memoizable(value) for value in (*args[1:], *kwargs.values())):
+            return None
+        return ("call", id(node), state, args[1:], tuple(kwargs.items()))
+    if not all(_memoizable(value) for value in (*args, *kwargs.values())):
         return None
     return ("call", id(node), args, tuple(kwargs.items()))
+
+
+def _state_of(config: Instance, depth: int) -> Any:
+    """A config and all that was set in it, to be compared; None where that is more than plain data."""
+    held: list[Any] = [id(config)]
+    made = [(name, value) for name, value in config.lazy.items() if isinstance(value, Instance | list | dict)]
+    for name, value in (*config.attrs.items(), *made):
+        state = value
+        if isinstance(value, Instance):
+            state = _state_of(value, depth + 1) if depth < 3 else None
+            if state is None:
+                return None
+        elif isinstance(value, list) and all(_memoizable(item) for item in value):
+            state = (type(value).__name__, *value)
+        elif not _memoizable(value) and not isinstance(value, Partial):
+            return None
+        held.append((name, state))
+    return tuple(held)
 
 
 def _memoizable(value: Any) -> bool:
@@ -469,6 +526,8 @@ def _callee_name(callee: Any, site: Site | None) -> str:
 
 def construct(machine: Machine, cls: ClassValue, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Instance:
     """An object of a class of the sources; its ``__init__`` runs when its attributes are asked for."""
+    if machine.constructing is not None:
+        machine.constructing(cls, args, kwargs)
     payload: list[Any] | None = None
     if list_payload(machine, cls):
         payload = list(args[0]) if args and isinstance(args[0], list | tuple) else []
@@ -524,7 +583,7 @@ def _call_norm(machine: Machine, callee: Any, args: tuple[Any, ...], kwargs: dic
     if len(tensors) == 1:
         second = kwargs.get("residual", args[1] if len(args) > 1 else None)
         if isinstance(second, Unknown):
-            return Tensor.of(Opaque("the residual of a norm is not known", site))
+            return machine.opaque("the residual of a norm is not known", site)
         return normed(machine, tensors[0])
     if _adds_in_place(callee):
         machine.in_place.add(callee.receiver.cls.info.name if isinstance(callee, BoundMethod) else callee.cls.info.name)

@@ -122,6 +122,8 @@ def initial_attribute(machine: Machine, instance: Instance, name: str) -> Any:
     # What __init__ leaves does not depend on what happens later: one computation serves every path.
     remembered = ("attribute", id(instance), name)
     instance.pending.add(name)
+    machine.initialising += 1
+    begun = machine.steps
     try:
         known = machine.recall(remembered)
         if known is not None:
@@ -134,7 +136,7 @@ def initial_attribute(machine: Machine, instance: Instance, name: str) -> Any:
                 lambda: machine.explore(lambda: _build(machine, instance, initialiser, name), None),
             )
             if not any(outcome.changes for outcome in outcomes) and not machine.heap.changed(mark):
-                machine.keep(tuple(outcome.value for outcome in outcomes), mark, origin)
+                machine.keep([outcome.value for outcome in outcomes], mark, origin)
                 machine.remember(remembered, (instance, outcomes), asked)
         found = machine.take(outcomes, (f"{instance.cls.info.name}.{name}", "attribute"), None).value
     except TooLong:
@@ -143,6 +145,9 @@ def initial_attribute(machine: Machine, instance: Instance, name: str) -> Any:
         found = Unknown(f"{instance.cls.info.name}.{name} takes too long to follow")
         machine.memo[remembered, machine.facts()] = (instance, [Outcome(found, None, [], {}, ())])
     finally:
+        machine.initialising -= 1
+        if not machine.initialising:
+            machine.excuse(machine.steps - begun)
         instance.pending.discard(name)
     if found is None and instance.shared:
         found = Unknown(f"{name} is set at run time", present=True)

@@ -102,6 +102,8 @@ def _attribute(machine: Machine, node: cst.Attribute, frame: Frame) -> Any:
     receiver = evaluate(machine, node.value, frame)
     name = node.attr.value
     if receiver is None:
+        if hasattr(None, name):
+            return Unknown(f"{name} of None")
         raise Raised(
             "AttributeError", f"{frame.slice.code(node.value)} is None and has no {name}", Site(frame.slice, node)
         )
@@ -442,7 +444,7 @@ def get_item(machine: Machine, receiver: Any, key: Any, site: Site) -> Any:
             first, second = key
             if (first is None or isinstance(first, int)) and isinstance(second, slice):
                 return receiver  # of the one batch, or of a new one, some tokens
-        return _tensor_item(receiver, key, site)
+        return _tensor_item(machine, receiver, key, site)
     if isinstance(receiver, TensorBuffer):
         return view_of(receiver, key)
     if receiver is None:
@@ -502,20 +504,22 @@ def _plain_slice(key: slice) -> bool:
     )
 
 
-def _tensor_item(tensor: Tensor, key: Any, site: Site) -> Any:
+def _tensor_item(machine: Machine, tensor: Tensor, key: Any, site: Site) -> Any:
     """Choosing tokens keeps a state what it is; choosing features, or one of several results, does not."""
+    from eaglelint.source.assign import part_of
+
     term = tensor.single()
     if isinstance(term, Cat) and isinstance(key, tuple):
         if all(part is None or part == slice(None) for part in key) or key[-1:] == (slice(None),):
             return tensor
-        return Tensor.of(Opaque("a part of a concatenation", site))
+        return machine.opaque("a part of a concatenation", site)
     if isinstance(key, tuple):
         kept = all(isinstance(part, slice) and part == slice(None) for part in key[1:]) or key[-1:] == (slice(None),)
-        return tensor if kept else Tensor.of(Opaque(f"{site.code} chooses features", site))
+        return tensor if kept else machine.opaque(f"{site.code} chooses features", site)
     if isinstance(key, str):
         return Unknown(f"the item {key!r} of a result that was not followed")
     if isinstance(term, Branch | Opaque) and isinstance(key, int):
-        return Tensor.of(Branch(term.layer, term.serial, f"{term.what}[{key}]")) if isinstance(term, Branch) else tensor
+        return part_of(term, key) if isinstance(term, Branch) or term.serial is not None else tensor
     if isinstance(term, Norm) or key is not None:
         return tensor
     return tensor

@@ -52,14 +52,16 @@ def call_external(
         if name[9:].endswith(("Error", "Exception")):
             return Unknown("an exception")
     if name == "intrinsic.unread":
-        return Tensor.of(Opaque("a stage writes the stream in a way that its summary does not cover", site))
+        return machine.opaque("a stage that updates the stream in a way of its own", site)
+    if name == "intrinsic.branch":
+        return machine.branch(args[0])
     if name == "intrinsic.given":
         return args[0]
     if name == "intrinsic.normed":
         return (
             normed(machine, args[0])
             if isinstance(args[0], Tensor)
-            else Tensor.of(Opaque("the norm of an unknown value", site))
+            else machine.opaque("the norm of an unknown value", site)
         )
     short = name.rsplit(".", 1)[-1]
     if name in _CAT:

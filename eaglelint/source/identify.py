@@ -38,7 +38,7 @@ class Stream:
                 entry = [t for t in machine.passes[index].entry if t.terms not in ignored]
                 changing = [t for t in entry if t.terms not in constant]
                 self._add(index, changing or entry)
-        if final is not None:
+        if final is not None and all(map(_certain, final.terms)):
             self._whole.setdefault(final.terms, num_layers)
         if last is not None:
             self._add(num_layers, [t for j, t in enumerate(last.output) if j not in beside])
@@ -63,6 +63,8 @@ class Stream:
             if total & part.terms:
                 return  # handed over twice: which of the two is the stream is not known
             total |= part.terms
+        if not all(map(_certain, total)):
+            return
         if total:
             self._whole.setdefault(frozenset(total), boundary)
             self._totals[boundary] = total
@@ -115,6 +117,18 @@ def _out_of_order(ran: list[int], num_layers: int, elsewhere: list[int]) -> str 
         if index != position:
             return f"the layers do not run in order, once each: layer {index} runs where layer {position} would"
     return f"only {len(ran)} of {num_layers} layers were seen to run"
+
+
+def _certain(term: Term) -> bool:
+    """Whether a term is one certain state, so that what equals it is the same state."""
+    match term:
+        case Opaque():
+            return term.serial is not None
+        case Norm():
+            return all(map(_certain, term.of.terms))
+        case Cat():
+            return all(_certain(inner) for part in term.parts for inner in part.terms)
+    return True
 
 
 def _layer_of(term: Term) -> int:

@@ -7,7 +7,7 @@ that captures leaves something behind, and so it is run as it stands.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from eaglelint.source.heap import Lazily
@@ -59,6 +59,7 @@ def call_layer(
     from eaglelint.source.calls import tensors_in
 
     assert layer.layer is not None
+    machine.enter_layers()
     machine.layer = layer.layer
     machine.layer_site = site
     cells = _cells(args, kwargs)
@@ -91,7 +92,7 @@ def _run_layer(
     method = find_method(machine, layer.cls, "forward") or find_method(machine, layer.cls, "__call__")
     if method is None:
         return not_followed(machine, layer.cls.info.name, args, kwargs, site)
-    machine.in_layer = True
+    machine.in_layer, machine.layer_depth = True, machine.depth
     try:
         return call_value(machine, BoundMethod(method, layer), args, kwargs, site)
     finally:
@@ -181,11 +182,11 @@ def _summarised(
         layer.layer or 0,
     )
     for box, key, changed in summary.changes:
-        machine.heap.set(box, key, _substitute(changed, inputs))
-    written = [(actual[index], _substitute_tensor(new, inputs)) for index, new in summary.written]
+        machine.heap.set(box, key, _substitute(machine, changed, inputs))
+    written = [(actual[index], _substitute_tensor(machine, new, inputs)) for index, new in summary.written]
     for tensor, new in written:
         machine.overwrite(tensor, new)
-    return _substitute(summary.value, inputs)
+    return _substitute(machine, summary.value, inputs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,32 +293,32 @@ def _shape(value: Any) -> Any:
     return (type(value).__name__, id(value))
 
 
-def _substitute(value: Any, inputs: _Inputs) -> Any:
+def _substitute(machine: Machine, value: Any, inputs: _Inputs) -> Any:
     if isinstance(value, Tensor):
-        return _substitute_tensor(value, inputs)
+        return _substitute_tensor(machine, value, inputs)
     if isinstance(value, tuple):
-        return tuple(_substitute(item, inputs) for item in value)
+        return tuple(_substitute(machine, item, inputs) for item in value)
     if isinstance(value, list):
-        return [_substitute(item, inputs) for item in value]
+        return [_substitute(machine, item, inputs) for item in value]
     return value
 
 
-def _substitute_tensor(tensor: Tensor, inputs: _Inputs) -> Tensor:
+def _substitute_tensor(machine: Machine, tensor: Tensor, inputs: _Inputs) -> Tensor:
     terms: set[Term] = set()
     for term in tensor.terms:
         match term:
             case Input() if term in inputs.terms:
                 new: frozenset[Term] = inputs.terms[term].terms
-            case Branch() if term.layer == _ANY_LAYER:
-                new = frozenset((Branch(inputs.layer, term.serial, term.what),))
+            case Branch() | Opaque() if term.layer == _ANY_LAYER:
+                new = frozenset((replace(term, layer=inputs.layer),))
             case Norm():
-                new = frozenset((Norm(_substitute_tensor(term.of, inputs)),))
+                new = frozenset((Norm(_substitute_tensor(machine, term.of, inputs)),))
             case Cat():
-                new = frozenset((Cat(tuple(_substitute_tensor(part, inputs) for part in term.parts)),))
+                new = frozenset((Cat(tuple(_substitute_tensor(machine, part, inputs) for part in term.parts)),))
             case _:
                 new = frozenset((term,))
         if terms & new:
-            return Tensor.of(Opaque("the same term is added twice"))
+            return machine.opaque("the same term is added twice", None)
         terms |= new
     storage = inputs.storages.get(id(tensor.storage))
     return Tensor(frozenset(terms)) if storage is None else Tensor(frozenset(terms), storage=storage)

@@ -60,7 +60,7 @@ def global_value(machine: Machine, module: SourceModule, name: str, *, stub: boo
         return machine.globals[key]
     bound = machine.tree.resolve(module, name)
     if bound is None:
-        return External(("intrinsic." if stub and name in ("normed", "unread") else "builtins.") + name)
+        return External(("intrinsic." if stub and name in ("branch", "normed", "unread") else "builtins.") + name)
     value = _bound_value(machine, bound, name)
     machine.globals[key] = value
     return value
@@ -116,7 +116,7 @@ def _module_variable(machine: Machine, module: SourceModule, name: str, line: in
         value = Unknown(f"{name} is set at run time", present=True)  # None is only its place until then
     if isinstance(value, Instance):
         value.shared = True
-    machine.keep(value, mark, key)
+    machine.keep((value,), mark, key)
     machine.globals[key] = (
         value if len(outcomes) == 1 and outcomes[0].raised is None else Unknown(f"{name} depends on the platform")
     )
@@ -365,7 +365,9 @@ def _instance_attribute(machine: Machine, instance: Instance, name: str) -> Any:
     if instance.closed:
         return MISSING
     if instance.cls is not None:
-        default = MISSING if _fully_known(machine, instance.cls) else Unknown(f"{name} of {instance.cls.info.name}")
+        default = (
+            MISSING if _fully_known(machine, instance.cls, name) else Unknown(f"{name} of {instance.cls.info.name}")
+        )
         return _outside(machine, instance, name, default)
     if name in _LAYER_LISTS and machine.num_layers and instance.layer is None and instance.name == "model":
         return opaque_layers(machine)
@@ -395,25 +397,32 @@ _HARMLESS = re.compile(
     r"(?:builtins\.)?(?:object|list|dict|ABC)|(?:torch\.)?nn\.Module|torch\.nn\.modules\.module\.Module"
     r"|abc\.ABC|(?:typing(?:_extensions)?\.)?(?:Protocol|Generic)"
 )
-_DYNAMIC = re.compile(r"\bsetattr\(|__getattr__|__dict__|__set_name__")
+_DYNAMIC = re.compile(r"__getattr__|__dict__|__set_name__")
+_SET_BY_NAME = re.compile(r"\bsetattr\(\s*(?:[\w.\[\]]+\s*,\s*[\"'](\w+)[\"'])?")
 
 
-def _fully_known(machine: Machine, cls: ClassValue) -> bool:
-    """Whether every base that could hold an attribute is among the sources, and none sets attributes by name."""
-    key = ("fully known", cls.module.name, cls.info.name)
+def _fully_known(machine: Machine, cls: ClassValue, name: str) -> bool:
+    """Whether every base that could hold an attribute is among the sources, and none may set that one by name."""
+    key = ("set by name", cls.module.name, cls.info.name)
     if key not in machine.memo:
-        machine.memo[key] = all(
-            _HARMLESS.fullmatch(entry) is not None
-            if isinstance(entry, str)
-            else not _sets_by_name(entry.module.text(entry.info.line, entry.info.end_line))
-            for entry in class_mro(machine, cls)
-        )
-    return bool(machine.memo[key])
+        sets: set[str] | None = set()
+        for entry in class_mro(machine, cls):
+            found = None
+            if isinstance(entry, str):
+                found = frozenset[str]() if _HARMLESS.fullmatch(entry) else None
+            else:
+                found = _set_by_name(entry.module.text(entry.info.line, entry.info.end_line))
+            sets = None if sets is None or found is None else sets | found
+        machine.memo[key] = (sets,)
+    names = machine.memo[key][0]
+    return names is not None and name not in names
 
 
 @lru_cache(maxsize=4096)
-def _sets_by_name(text: str) -> bool:
-    return _DYNAMIC.search(text) is not None
+def _set_by_name(text: str) -> frozenset[str] | None:
+    """The attributes that a class sets by a literal name; None where it may set any."""
+    names = _SET_BY_NAME.findall(text)
+    return None if "" in names or _DYNAMIC.search(text) else frozenset(names)
 
 
 def _class_attribute(machine: Machine, cls: ClassValue, name: str, receiver: Instance | None) -> Any:
@@ -430,7 +439,8 @@ def _class_attribute(machine: Machine, cls: ClassValue, name: str, receiver: Ins
             return _bind(machine, method, cls, receiver)
         if name in info.assignments:
             line, end_line = info.assignments[name]
-            return _class_variable(machine, entry, name, line, end_line)
+            value = _class_variable(machine, entry, name, line, end_line)
+            return BoundMethod(value, receiver) if receiver is not None and isinstance(value, Function) else value
     return MISSING
 
 
@@ -454,8 +464,7 @@ def _class_variable(machine: Machine, cls: ClassValue, name: str, line: int, end
     if key not in machine.globals:
         machine.globals[key] = Unknown(f"{cls.info.name}.{name} is computed when the class is made")
         if _is_enum(machine, cls):
-            machine.globals[key] = Instance(cls, attrs={"name": name}, name=f"{cls.info.name}.{name}", closed=True)
-            return machine.globals[key]
+            return _enum_member(machine, cls, name, line, end_line)
         try:
             pieces = [cls.module.slice(*lines) for lines in cls.info.changes.get(name, [(line, end_line)])]
         except SyntaxError:
@@ -466,9 +475,22 @@ def _class_variable(machine: Machine, cls: ClassValue, name: str, line: int, end
         others = {other: _class_variable(machine, cls, other, *cls.info.assignments[other]) for other in read}
         outcomes = machine.explore(lambda: _variable_after(machine, cls.module, pieces, name, others), None)
         if len(outcomes) == 1 and outcomes[0].raised is None:
-            machine.keep(outcomes[0].value, mark, key)
+            machine.keep((outcomes[0].value,), mark, key)
             machine.globals[key] = outcomes[0].value
     return machine.globals[key]
+
+
+def _enum_member(machine: Machine, cls: ClassValue, name: str, line: int, end_line: int) -> Instance:
+    member = Instance(cls, attrs={"name": name}, name=f"{cls.info.name}.{name}", closed=True)
+    machine.globals[f"{cls.module.name}:{cls.info.name}", name] = member
+    try:
+        piece = cls.module.slice(line, end_line)
+        outcomes = machine.explore(lambda: _variable_after(machine, cls.module, [piece], name), None)
+    except SyntaxError:
+        outcomes = []
+    known = len(outcomes) == 1 and isinstance(outcomes[0].value, str | int | float)
+    member.attrs["value"] = outcomes[0].value if known else Unknown(f"the value of {member.name}")
+    return member
 
 
 def _is_enum(machine: Machine, cls: ClassValue) -> bool:

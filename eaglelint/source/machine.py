@@ -13,7 +13,7 @@ from eaglelint.source.heap import CacheList, Heap, Lazily, Mark, Redo
 from eaglelint.source.same import NotJoinable, inessential, join, same, same_effects
 from eaglelint.source.slices import Site
 from eaglelint.source.tree import SourceTree
-from eaglelint.source.values import BoundMethod, Branch, Input, Instance, Partial, Tensor, TensorBuffer, Unknown
+from eaglelint.source.values import BoundMethod, Branch, Input, Instance, Opaque, Partial, Tensor, TensorBuffer, Unknown
 
 __all__ = [
     "UNCLEAR",
@@ -70,11 +70,15 @@ class NeedsDecision(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Bounds of one run: steps in all, for one attribute and for one condition; nesting; outcomes of one call."""
+    """Bounds of one run: steps in all, for one attribute, one condition and one call; nesting; outcomes of one call.
+
+    A call may take the fewer steps the deeper it is nested, so that the innermost is given up first.
+    """
 
     steps: int = 100_000
     attribute_steps: int = 12_000
     test_steps: int = 1_500
+    call_steps: int = 24_000
     depth: int = 60
     outcomes: int = 64
 
@@ -138,6 +142,15 @@ class _Scope:
     trying: int = 0
 
 
+@dataclass(slots=True)
+class _Limit:
+    """Where a bounded part of a run is given up."""
+
+    steps: int
+    call: bool
+    until_layer: bool
+
+
 class Machine:
     """Runs interpreted code; every mutation, decision and piece of evidence of a run goes through it.
 
@@ -174,10 +187,14 @@ class Machine:
         self.num_layers = num_layers
         self.steps = 0
         self.soft_limit = self.budget.steps
+        self._limits: list[_Limit] = []
         self.depth = 0
         self.catching = 0
         self.layer = -1
         self.in_layer = False
+        self.layer_depth = 0  # how deep the calls were nested where the running layer began
+        self.statement: Any = None  # the expression that stands as a statement, its value unused
+        self.initialising = 0  # how many attributes are being computed
         self.layer_site: Site | None = None
         self.calls: list[Site] = []  # the calls that are running, the outermost first
         # The trail does not tell outcomes apart: two paths that wire the same agree.
@@ -196,6 +213,7 @@ class Machine:
         # on a loop's own index ends the run. ``outside`` and ``outside_call`` say what is read from, and what is
         # called of, something outside the sources; None where they do not know either.
         self.script = False
+        self.constructing: Callable[[Any, tuple[Any, ...], dict[str, Any]], None] | None = None
         self.outside: Callable[[Any, str], Any] | None = None
         self.outside_call: Callable[[Any, str, tuple[Any, ...], dict[str, Any], Site | None], Any] | None = None
         self.module_variable: Callable[[Any, str], Any] | None = None  # how a module's variable is computed
@@ -216,14 +234,17 @@ class Machine:
         if self.steps > self.soft_limit:
             raise TooLong
 
-    def within(self, steps: int, run: Callable[[], Any]) -> Any:
+    def within(self, steps: int, run: Callable[[], Any], *, call: bool = False) -> Any:
         """Run with at most that many steps.
+
+        With ``call`` the steps for attributes that are computed meanwhile do not count; and where that is outside the
+        layers, the bound falls when one runs.
 
         Raises:
             TooLong: They did not suffice; all changes are undone.
         """
-        outer = self.soft_limit
-        self.soft_limit = min(outer, self.steps + steps)
+        self._limits.append(_Limit(self.steps + steps, call, call and not self.in_layer))
+        self.soft_limit = min(self.soft_limit, self.steps + steps)
         mark = self.heap.mark()
         try:
             return run()
@@ -231,7 +252,36 @@ class Machine:
             self.heap.rollback(mark)
             raise
         finally:
-            self.soft_limit = outer
+            self._limits.pop()
+            self._tighten()
+
+    def too_deep(self) -> None:
+        """Give up the innermost part that may be given up, where there is one."""
+        if self._limits:
+            raise TooLong
+
+    def _tighten(self) -> None:
+        self.soft_limit = min([self.budget.steps, *(limit.steps for limit in self._limits)])
+
+    def enter_layers(self) -> None:
+        """A decoder layer is about to run: the calls that it runs in are worth all the work that they take."""
+        for limit in self._limits:
+            if limit.until_layer:
+                limit.steps = self.budget.steps
+        self._tighten()
+
+    def excuse(self, steps: int) -> None:
+        """Do not count these steps against the calls that are running."""
+        for limit in self._limits:
+            if limit.call:
+                limit.steps += steps
+        self._tighten()
+
+    def call_steps(self) -> int:
+        """How many steps a call at this depth may take."""
+        depth = self.depth - self.layer_depth if self.in_layer else self.depth
+        most = self.budget.call_steps / 4 / 2**depth if self.in_layer else self.budget.call_steps * 0.7**depth
+        return max(int(most), self.budget.test_steps)
 
     def assumed(self, name: str) -> Assumption | None:
         """The assumption that gives the attribute or function of that name its value, if one does."""
@@ -295,6 +345,13 @@ class Machine:
         self.heap.set(self._branches, key, serial + 1)
         return Tensor.of(Branch(self.layer, serial, what))
 
+    def opaque(self, why: str, site: Site | None) -> Tensor:
+        """A state that is not known, and that is no other state: handed on and captured, it is still the same."""
+        key = (self.layer, site.node if site is not None else None, why)
+        serial = self._branches.get(key, 0)
+        self.heap.set(self._branches, key, serial + 1)
+        return Tensor.of(Opaque(why, site, self.layer, serial))
+
     def placeholder(self, index: int) -> Tensor:
         return Tensor.of(Input(f"argument {index}"))
 
@@ -304,14 +361,19 @@ class Machine:
             self.heap.born(instance.payload)
         return instance
 
-    def keep(self, value: Any, mark: Mark, origin: Any) -> None:
-        """Prepare a value, made since ``mark``, for being remembered: other paths will meet the same objects.
+    def keep(self, values: Iterable[Any], mark: Mark, origin: Any) -> None:
+        """Prepare values, made since ``mark``, for being remembered: other paths will meet the same objects.
 
-        ``origin`` is what it was computed for. Another path may have made its own objects for the same: what the two
-        paths do to theirs is compared.
+        ``origin`` is what they were computed for, each on a path of its own: what the paths do to theirs is compared.
         """
         made: dict[int, Any] = {}
-        pending = [value]
+        for value in values:
+            self._name_made(value, origin, made)
+        if made:
+            self.heap.settle(list(made.values()), mark)
+
+    def _name_made(self, value: Any, origin: Any, made: dict[int, Any]) -> None:
+        pending, count = [value], 0
         while pending:
             item = pending.pop()
             container: Any
@@ -336,13 +398,12 @@ class Machine:
                 case _:
                     continue
             if self.heap.is_new(container) and id(container) not in made:
-                self.heap.name(container, (origin, len(made)))
+                self.heap.name(container, (origin, count))
                 if isinstance(item, Instance):
-                    self.heap.name(item.lazy, (origin, len(made), "lazy"))
+                    self.heap.name(item.lazy, (origin, count, "lazy"))
                 made[id(container)] = container
+                count += 1
                 pending += inner
-        if made:
-            self.heap.settle(list(made.values()), mark)
 
     # --- memory ---
 

@@ -10,7 +10,7 @@ from eaglelint.source.expressions import iterate
 from eaglelint.source.machine import Machine, Raised
 from eaglelint.source.operators import binary, holds_unknown, whole
 from eaglelint.source.slices import Site
-from eaglelint.source.values import ModuleItems, Opaque, Tensor, TensorBuffer, TensorView, Unknown
+from eaglelint.source.values import ModuleItems, Tensor, TensorBuffer, TensorView, Unknown
 
 __all__ = ["call_builtin_method"]
 
@@ -224,7 +224,7 @@ def _tensor_method(
     if name in ("split", "chunk", "unbind", "tensor_split"):
         return Unknown(f"the parts of a tensor after {name}")
     if name in ("narrow", "index_select") and (kwargs.get("dim", args[0] if args else None)) != 0:
-        return Tensor.of(Opaque(f"the tensor method {name} may choose features", site))
+        return machine.opaque(f"the tensor method {name} may choose features", site)
     if name in _KEEPING:
         return receiver
     if name in ("size", "dim", "numel", "item", "tolist", "element_size", "stride", "data_ptr"):
@@ -233,9 +233,9 @@ def _tensor_method(
         return machine.overwrite(receiver, whole(args[0]))
     if name.endswith("_") and not name.endswith("__") and name != "requires_grad_":
         why = f"the tensor method {name} changes it in a way that is not followed"
-        return machine.overwrite(receiver, Tensor.of(Opaque(why, site)))
+        return machine.overwrite(receiver, machine.opaque(why, site))
     from eaglelint.source.calls import carries_stream
 
-    if carries_stream(machine, receiver) and machine.layer >= 0:
-        return Tensor.of(Opaque(f"the tensor method {name} is not followed", site))
+    if carries_stream(machine, receiver) and machine.layer != -1:
+        return machine.opaque(f"the tensor method {name} is not followed", site)
     return machine.branch(f"tensor.{name}")

@@ -8,7 +8,18 @@ from typing import Any
 
 from eaglelint.source.machine import Machine, Raised
 from eaglelint.source.slices import Site
-from eaglelint.source.values import Dim, Input, Instance, Iteration, LayerOutput, Norm, Opaque, Tensor, Unknown
+from eaglelint.source.values import (
+    Dim,
+    External,
+    Input,
+    Instance,
+    Iteration,
+    LayerOutput,
+    Norm,
+    Opaque,
+    Tensor,
+    Unknown,
+)
 
 __all__ = ["add_tensors", "binary", "compare", "normed", "whole"]
 
@@ -43,7 +54,7 @@ _MAX_BITS = 4096
 def add_tensors(machine: Machine, left: Tensor, right: Tensor, site: Site) -> Tensor:
     """The sum of two tensors; a term that stands on both sides would count twice, so the sum is unknown then."""
     if left.terms & right.terms:
-        return Tensor.of(Opaque("the same term is added twice", site))
+        return machine.opaque("the same term is added twice", site)
     return Tensor(left.terms | right.terms)
 
 
@@ -152,8 +163,8 @@ def _tensor_arithmetic(machine: Machine, name: str, left: Any, right: Any, site:
     if name == "Add" and (left == 0 or right == 0):
         return left if isinstance(left, Tensor) else right
     tensor = left if isinstance(left, Tensor) else right
-    if any(isinstance(term, Input | Opaque) for term in tensor.terms) and machine.layer >= 0:
-        return Tensor.of(Opaque(f"{site.code} is no plain sum", site))
+    if any(isinstance(term, Input | Opaque) for term in tensor.terms) and machine.layer != -1:
+        return machine.opaque(f"{site.code} is no plain sum", site)
     return machine.branch(f"{name}({_names(tensor)})")
 
 
@@ -206,6 +217,12 @@ def compare(machine: Machine, name: str, left: Any, right: Any, site: Site) -> A
         if isinstance(left, Instance) or isinstance(right, Instance):
             if _is_member(left) and _is_member(right):
                 return (left.cls == right.cls and left.name == right.name) == (name == "Equal")
+            for member, other in ((left, right), (right, left)):
+                # A member of an enum of strings equals its value; of a plain enum no string.
+                if _is_member(member) and isinstance(other, str) and isinstance(member.attrs.get("value"), str):
+                    known = _is_text(machine, member)
+                    if known is not None:
+                        return (known and member.attrs["value"] == other) == (name == "Equal")
             return Unknown("objects are compared") if left is not right else name == "Equal"
         return bool(_COMPARISONS[name](left, right))
     if holds_unknown(left) or holds_unknown(right):
@@ -216,6 +233,15 @@ def compare(machine: Machine, name: str, left: Any, right: Any, site: Site) -> A
         if isinstance(left, (*_DATA, type(None))) and isinstance(right, (*_DATA, type(None))):
             raise Raised("TypeError", str(error), site) from error
         return Unknown("a comparison that is not known")
+
+
+def _is_text(machine: Machine, member: Instance) -> bool | None:
+    from eaglelint.source.lookup import is_subclass
+
+    assert member.cls is not None
+    if any(base.rsplit(".", 1)[-1] in ("str", "StrEnum") for base in member.cls.info.bases):
+        return True
+    return False if is_subclass(machine, member.cls, External("builtins.str")) is False else None
 
 
 def _is_member(value: Any) -> bool:

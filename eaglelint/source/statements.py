@@ -58,6 +58,7 @@ def _run_small(machine: Machine, body: Sequence[cst.BaseSmallStatement], frame: 
     for statement in body:
         match statement:
             case cst.Expr():
+                machine.statement = statement.value
                 evaluate(machine, statement.value, frame)
             case cst.Assign():
                 value = evaluate(machine, statement.value, frame)

@@ -171,7 +171,11 @@ class SourceTree:
 
     def find_class(self, name: str, directories: tuple[Path, ...]) -> Binding | None:
         """The class of that name defined in one of the directories, by a bytes test before any parsing."""
-        return next(self._find(name, "class", directories), None)
+        return next(self.find_classes(name, directories), None)
+
+    def find_classes(self, name: str, directories: tuple[Path, ...]) -> Iterator[Binding]:
+        """All classes of that name defined in the directories."""
+        return self._find(name, "class", directories)
 
     def find_function(self, name: str, directories: tuple[Path, ...]) -> Binding | None:
         """The top-level function of that name defined in one of the directories."""

@@ -87,10 +87,17 @@ class Cat:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """The result of something that could not be followed, and why."""
+    """The result of something that could not be followed, and why.
+
+    Where ``serial`` is given it is one certain state, if an unknown one: the ``serial``-th of its kind in ``layer``,
+    and of several results the ``part``. Without, any two may or may not be the same state.
+    """
 
     why: str
     site: Site | None = None
+    layer: int = -1
+    serial: int | None = None
+    part: tuple[int, ...] = ()
 
 
 Term = Input | Branch | Norm | Cat | Opaque

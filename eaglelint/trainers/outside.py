@@ -140,7 +140,7 @@ class Recorder(Machine):
             return Unknown(f"{name} is set by code that does not parse")
         if len(outcomes) != 1 or outcomes[0].raised is not None:
             return Unknown(f"{name} depends on a condition")
-        self.keep(outcomes[0].value, mark, (module.name, name))
+        self.keep((outcomes[0].value,), mark, (module.name, name))
         return outcomes[0].value
 
     # --- attributes ---

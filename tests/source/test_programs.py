@@ -257,3 +257,65 @@ def test_names_come_across_files(interpret: Any) -> None:
     """
     other = "SIZE = 4\n\ndef scale(x):\n    return x * SIZE\n\nclass Base:\n    def value(self):\n        return scale(10)\n"
     assert interpret(source, other=other) == [4, 8, 40, 4]
+
+
+def test_what_a_call_made_is_made_anew_by_the_next(interpret: Any) -> None:
+    """A function of plain arguments is run once for all its calls, and still each has a list of its own."""
+    source = """
+        def numbers(n):
+            return list(range(n))
+
+        def main():
+            first = numbers(3)
+            first.append(9)
+            return first, numbers(3)
+    """
+    assert interpret(source) == ([0, 1, 2, 9], [0, 1, 2])
+
+
+def test_members_of_enums_have_values(interpret: Any) -> None:
+    """Only a member of an enum of strings is equal to its value."""
+    source = """
+        import enum
+
+        class Plain(enum.Enum):
+            A = "a"
+
+        class Text(str, enum.Enum):
+            A = "a"
+
+        def main():
+            return Plain.A.value, Plain.A == "a", Text.A == "a", Text.A == "b", Plain.A.value == Text.A
+    """
+    assert interpret(source) == ("a", False, True, False, True)
+
+
+def test_functions_as_class_variables(interpret: Any) -> None:
+    """A function that stands in a class is a method; one in staticmethod() is not."""
+    source = """
+        def shifted(*args):
+            return len(args)
+
+        class Holder:
+            bound = shifted
+            free = staticmethod(shifted)
+
+        def main():
+            holder = Holder()
+            return holder.bound(1), holder.free(1), Holder.bound(1), None.__class__ is None
+    """
+    assert interpret(source)[:3] == (2, 1, 1)
+
+
+def test_attributes_set_by_a_literal_name(interpret: Any) -> None:
+    """A class that sets one attribute by name has no others that nobody sets."""
+    source = """
+        class Holder:
+            def mark(self, other):
+                setattr(other, "marked", True)
+
+        def main():
+            holder = Holder()
+            return getattr(holder, "captured", False), hasattr(holder, "captured")
+    """
+    assert interpret(source) == (False, False)
