@@ -57,6 +57,7 @@ _CONTEXT = _names("(?:[a-z0-9_]+_)?(?:enable|use)_(?:prefill_)?(?:cp|context_par
 _SEQUENCE = _names("(?:[a-z_]+_)?(?:use|is|enable)_(?:sp|sequence_parallel)(?:_[a-z_]+)?", "is_sequence_parallel")
 _DP_ATTENTION = _names("(?:is_|enable_|use_)dp_attention(?:_enabled)?")
 _OVERLAP = _names("can_run_tbo", "enable_two_batch_overlap", "is_tbo_enabled")
+_ALL_TO_ALL = _names("is_(?:deepep(?:_v2)?|mooncake|nixl|mori|pplx|ascend_fuseep|ascend_tp|(?:flashinfer_)?megamoe)")
 _IMAGES = _names("contains_(?:mm|image|audio|video)_inputs")
 _PLATFORMS = {
     "cuda": "_?is_cuda",
@@ -74,6 +75,8 @@ def assumptions_of(deployment: Deployment, stage: int = 0) -> tuple[Assumption, 
         Assumption("tbo", _text(deployment, "tbo"), _OVERLAP, deployment.on("tbo")),
         Assumption("encoder", "a server of the whole model", _names("encoder_only", "language_model_only"), False),
         Assumption("rl", "no reinforcement learning", _names("rl_on_policy_target"), None),
+        Assumption("moe", "no all-to-all among experts", _names("get_moe_a2a_backend"), Unknown("no back end")),
+        Assumption("moe", "no all-to-all among experts", _ALL_TO_ALL, False),
         Assumption("images", _text(deployment, "images"), _IMAGES, deployment.on("images")),
         Assumption("idle", "a batch with tokens in it", _names("is_idle"), False),
         *_platform(deployment),
