@@ -150,7 +150,12 @@ def scan(
 
 
 def _print_problems(result: ScanResult) -> None:
-    for line in (*(f"note: {note}" for note in result.notes), *(f"error: {problem}" for problem in result.problems)):
+    from eaglelint.report.notes import gathered
+
+    for line in (
+        *(f"note: {note}" for note in gathered(result.notes)),
+        *(f"error: {problem}" for problem in result.problems),
+    ):
         typer.echo(line, err=True)
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from eaglelint.cli import options as opt
+
+if TYPE_CHECKING:
+    from eaglelint.wiring import Wiring
 
 __all__ = ["wiring"]
 
@@ -16,6 +19,9 @@ class WiringFormat(str, Enum):
     """How wirings are printed."""
 
     table = "table"
+    svg = "svg"
+    html = "html"
+    mermaid = "mermaid"
     json = "json"
 
 
@@ -31,7 +37,7 @@ def wiring(
     target_class: opt.TargetClass = None,
     assume: opt.Assume = None,
     format: Annotated[
-        WiringFormat, typer.Option("--format", help="A table, or JSON as schemas/wiring.schema.json has it.")
+        WiringFormat, typer.Option("--format", help="A table, a picture (svg, html, mermaid), or JSON.")
     ] = WiringFormat.table,
 ) -> None:
     """Show which hidden states reach the draft's fc, in which order: trained against served, with the lines."""
@@ -42,7 +48,6 @@ def wiring(
     from eaglelint.project.pipelines import assemble_pipelines
     from eaglelint.project.settings import find_settings
     from eaglelint.scan import Options, gather
-    from eaglelint.wiring import Wiring
 
     named = paths or []
     settings = find_settings(opt.settings_start(named))
@@ -72,13 +77,29 @@ def wiring(
             ]
     for line in problems:
         typer.echo(line, err=True)
-    if format is WiringFormat.json:
-        from eaglelint.report.json import render_json, wiring_document
-
-        typer.echo(render_json(wiring_document(wirings)))
-    else:
+    if format is WiringFormat.table:
         from eaglelint.report.wiring_table import render_wirings
 
         render_wirings(wirings, console=Console(highlight=False))
+    else:
+        typer.echo(_document(wirings, format), nl=False)
     if any(line.startswith("error") for line in problems):
         raise typer.Exit(2)
+
+
+def _document(wirings: list[Wiring], format: WiringFormat) -> str:
+    if format is WiringFormat.json:
+        from eaglelint.report.json import render_json, wiring_document
+
+        return render_json(wiring_document(wirings)) + "\n"
+    if format is WiringFormat.svg:
+        from eaglelint.report.picture import svg_document
+
+        return svg_document(wirings) + "\n"
+    if format is WiringFormat.html:
+        from eaglelint.report.page import html_document
+
+        return html_document(wirings)
+    from eaglelint.report.mermaid import mermaid_document
+
+    return mermaid_document(wirings)
