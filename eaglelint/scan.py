@@ -52,6 +52,7 @@ class ScanResult:
         problems: Named files that could not be read or parsed; the rest was scanned.
         suppressed: Findings that comments or the settings silence.
         baselined: Findings that the baseline knows.
+        facts: What the rules were asked about, for each pipeline.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -60,6 +61,7 @@ class ScanResult:
     problems: tuple[str, ...] = ()
     suppressed: tuple[Suppressed, ...] = ()
     baselined: tuple[Finding, ...] = ()
+    facts: tuple[Facts, ...] = ()
 
     def __add__(self, other: ScanResult) -> ScanResult:
         return ScanResult(
@@ -69,6 +71,7 @@ class ScanResult:
             self.problems + other.problems,
             self.suppressed + other.suppressed,
             self.baselined + other.baselined,
+            self.facts + other.facts,
         )
 
 
@@ -86,7 +89,7 @@ def scan_pipelines(
             continue
         findings = tuple(finding for rule in rules for finding in rule.check(rule, facts))
         wirings = (*((facts.training,) if facts.training else ()), *(served.wiring for served in facts.servings))
-        result += ScanResult(findings, wirings, pipeline.notes + notes, problems)
+        result += ScanResult(findings, wirings, pipeline.notes + notes, problems, facts=(facts,))
     return replace(result, findings=tuple(sorted(set(result.findings), key=_order)))
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from eaglelint import __version__
-from eaglelint.cli import baseline, config, engines, explain, init, rules, scan, wiring
+from eaglelint.cli import baseline, config, engines, explain, init, lsp, rules, scan, wiring
 from eaglelint.exceptions import EaglelintError
 
 __all__ = ["app", "run"]
@@ -27,6 +27,7 @@ app.command("rules")(rules.rules)
 app.command("explain")(explain.explain)
 app.add_typer(engines.app, name="engines")
 app.command("init")(init.init)
+app.command("lsp")(lsp.lsp)
 app.add_typer(baseline.app, name="baseline")
 app.add_typer(config.app, name="config")
 

@@ -14,7 +14,7 @@ from eaglelint.project.discovery import Discovered, discover, display_path
 if TYPE_CHECKING:
     from eaglelint.project.settings import Pipeline, ProjectSettings
 
-__all__ = ["PipelineInput", "assemble_pipelines"]
+__all__ = ["PipelineInput", "assemble_pipelines", "touches"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +113,10 @@ def _configured(settings: ProjectSettings | None, paths: Sequence[Path]) -> tupl
         return ()
     base = settings.root or Path.cwd()
     pipelines = tuple(_from_settings(pipeline, base) for pipeline in settings.settings.pipeline)
-    return tuple(pipeline for pipeline in pipelines if _touches(paths, pipeline)) if paths else pipelines
+    return tuple(pipeline for pipeline in pipelines if touches(paths, pipeline)) if paths else pipelines
 
 
-def _touches(paths: Sequence[Path], pipeline: PipelineInput) -> bool:
+def touches(paths: Sequence[Path], pipeline: PipelineInput) -> bool:
     """Whether a named path is a file of the pipeline, lies in one of its directories, or holds one of its files."""
     engines = (Path(name.partition("@")[2]) for name in pipeline.serving if "@" in name)
     target = () if pipeline.target is None else (pipeline.target,)

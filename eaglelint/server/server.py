@@ -1,0 +1,250 @@
+"""The protocol: what an editor asks, and what it is told. All work is done in one thread, for the newest text alone."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lsprotocol import types as lsp
+from pygls.lsp.server import LanguageServer
+from pygls.uris import to_fs_path
+
+from eaglelint import __version__
+from eaglelint.finding import Position
+from eaglelint.report.excerpt import read_line
+from eaglelint.server.check import Checked, check_document
+from eaglelint.server.convert import actions, diagnostics, fix_all, overlaps, to_range
+from eaglelint.server.meaning import ListMeaning, list_meanings
+
+__all__ = ["serve"]
+
+# Long enough that a burst of keystrokes is one check, short enough that nobody waits for it.
+_PAUSE = 0.02
+_SUFFIXES = frozenset({".json", ".py", ".toml", ".yaml", ".yml"})
+
+
+@dataclass(slots=True)
+class _State:
+    """What is known of each open document, by its URI."""
+
+    checked: dict[str, Checked] = field(default_factory=dict)
+    waiting: dict[str, asyncio.Task[Checked | None]] = field(default_factory=dict)
+    told: set[str] = field(default_factory=set)
+    pull: bool = False
+
+
+class Server(LanguageServer):
+    """A language server that checks the documents it is shown."""
+
+    def __init__(self) -> None:
+        super().__init__("eaglelint", __version__, text_document_sync_kind=lsp.TextDocumentSyncKind.Incremental)
+        self.state = _State()
+        self.worker = ThreadPoolExecutor(1, thread_name_prefix="check")
+
+    def columns(self, path: str, position: Position) -> int:
+        """The 0-based column in the client's units."""
+        before = (self._line(path, position.line) or "")[: position.column - 1]
+        extra = position.column - 1 - len(before)
+        units: int = self.workspace.position_codec.client_num_units(before)
+        return units + max(0, extra)
+
+    def _line(self, path: str, number: int) -> str | None:
+        document = self.workspace.text_documents.get(Path(path).absolute().as_uri())
+        if document is None:
+            return read_line(Path(path), number)
+        lines = document.source.split("\n")
+        return lines[number - 1] if number <= len(lines) else None
+
+    def root_of(self, path: Path) -> Path:
+        """The workspace folder that holds a file; its own directory where none does."""
+        folders = [Path(to_fs_path(uri) or "") for uri in self.workspace.folders]
+        if not folders and self.workspace.root_path:
+            folders = [Path(self.workspace.root_path)]
+        inside = [folder for folder in folders if path.is_relative_to(folder)]
+        return max(inside, key=lambda folder: len(folder.parts), default=path.parent)
+
+    async def check(self, uri: str) -> Checked | None:
+        """Check the newest text of a document; ``None`` where a newer one came meanwhile, or it is none of ours."""
+        name = to_fs_path(uri)
+        if name is None or Path(name).suffix not in _SUFFIXES:
+            return None
+        await asyncio.sleep(_PAUSE)
+        path = Path(name)
+        texts = {
+            Path(file): document.source.encode("utf-8", "surrogateescape")
+            for other, document in self.workspace.text_documents.items()
+            if (file := to_fs_path(other)) is not None
+        }
+        root = self.root_of(path)
+        loop = asyncio.get_running_loop()
+        checked = await loop.run_in_executor(self.worker, check_document, path, root, texts)
+        self.state.checked[uri] = checked
+        for message in checked.messages:
+            # Each once: the same sentence after every keystroke would drown the others.
+            if message not in self.state.told:
+                self.state.told.add(message)
+                self.window_log_message(lsp.LogMessageParams(lsp.MessageType.Info, message))
+        return checked
+
+    def begin(self, uri: str) -> asyncio.Task[Checked | None]:
+        """Start a check, in place of one that waits for the same document."""
+        old = self.state.waiting.get(uri)
+        if old is not None and not old.done():
+            old.cancel()
+        task = asyncio.ensure_future(self.check(uri))
+        self.state.waiting[uri] = task
+        if not self.state.pull:
+            task.add_done_callback(lambda done: self.publish(uri, done))
+        return task
+
+    def publish(self, uri: str, done: asyncio.Task[Checked | None]) -> None:
+        """Push what a check found, unless a newer one replaced it."""
+        if done.cancelled() or self.state.waiting.get(uri) is not done:
+            return
+        checked = done.result()
+        document = self.workspace.text_documents.get(uri)
+        if checked is None or document is None:
+            return
+        self.text_document_publish_diagnostics(
+            lsp.PublishDiagnosticsParams(
+                uri=uri, version=document.version, diagnostics=diagnostics(checked, self.columns)
+            )
+        )
+
+    async def current(self, uri: str) -> Checked | None:
+        """What is known of the newest text, waited for."""
+        while (task := self.state.waiting.get(uri)) is not None:
+            try:
+                await asyncio.shield(task)
+            except asyncio.CancelledError:
+                if self.state.waiting.get(uri) is task:
+                    raise
+                continue
+            if self.state.waiting.get(uri) is task:
+                break
+        return self.state.checked.get(uri)
+
+    async def lists(self, uri: str) -> tuple[ListMeaning, ...]:
+        """The lists of ids in a document, with what they mean."""
+        checked = await self.current(uri)
+        return list_meanings(checked.facts) if checked is not None else ()
+
+
+server = Server()
+
+
+def serve() -> None:
+    """Serve on standard input and output until the client leaves."""
+    server.start_io()
+
+
+@server.feature(lsp.INITIALIZE)
+def _initialize(ls: Server, params: lsp.InitializeParams) -> None:
+    text_document = params.capabilities.text_document
+    ls.state.pull = text_document is not None and text_document.diagnostic is not None
+
+
+@server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
+async def _opened(ls: Server, params: lsp.DidOpenTextDocumentParams) -> None:
+    ls.begin(params.text_document.uri)
+
+
+@server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
+async def _changed(ls: Server, params: lsp.DidChangeTextDocumentParams) -> None:
+    for uri in ls.workspace.text_documents:
+        # What one document says, another may be judged by; the one that is typed in comes first.
+        if uri == params.text_document.uri or uri in ls.state.checked:
+            ls.begin(uri)
+
+
+@server.feature(lsp.TEXT_DOCUMENT_DID_SAVE)
+async def _saved(ls: Server, params: lsp.DidSaveTextDocumentParams) -> None:
+    for uri in ls.workspace.text_documents:
+        ls.begin(uri)
+
+
+@server.feature(lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES)
+async def _files_changed(ls: Server, params: lsp.DidChangeWatchedFilesParams) -> None:
+    """Settings, a target or training code changed on disk."""
+    for uri in ls.workspace.text_documents:
+        ls.begin(uri)
+    if ls.state.pull:
+        ls.workspace_diagnostic_refresh(None)
+
+
+@server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
+async def _closed(ls: Server, params: lsp.DidCloseTextDocumentParams) -> None:
+    uri = params.text_document.uri
+    task = ls.state.waiting.pop(uri, None)
+    if task is not None:
+        task.cancel()
+    ls.state.checked.pop(uri, None)
+    if not ls.state.pull:
+        ls.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri=uri, diagnostics=[]))
+
+
+@server.feature(
+    lsp.TEXT_DOCUMENT_DIAGNOSTIC,
+    lsp.DiagnosticOptions(inter_file_dependencies=True, workspace_diagnostics=False, identifier="eaglelint"),
+)
+async def _pulled(ls: Server, params: lsp.DocumentDiagnosticParams) -> lsp.RelatedFullDocumentDiagnosticReport:
+    checked = await ls.current(params.text_document.uri)
+    items = diagnostics(checked, ls.columns) if checked is not None else []
+    return lsp.RelatedFullDocumentDiagnosticReport(items=items)
+
+
+@server.feature(
+    lsp.TEXT_DOCUMENT_CODE_ACTION,
+    lsp.CodeActionOptions(code_action_kinds=[lsp.CodeActionKind.QuickFix, lsp.CodeActionKind("source.fixAll")]),
+)
+async def _actions(ls: Server, params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
+    checked = await ls.current(params.text_document.uri)
+    if checked is None:
+        return []
+    text = ls.workspace.get_text_document(params.text_document.uri).source
+    found = list(actions(checked, params.range, text, ls.columns))
+    everything = fix_all(checked, ls.columns)
+    found += [everything] if everything is not None else []
+    wanted = params.context.only
+    return [a for a in found if wanted is None or any(_is_kind(a.kind or "", kind) for kind in wanted)]
+
+
+def _is_kind(kind: str, wanted: str) -> bool:
+    return kind == wanted or kind.startswith(f"{wanted}.")
+
+
+@server.feature(lsp.TEXT_DOCUMENT_HOVER)
+async def _hover(ls: Server, params: lsp.HoverParams) -> lsp.Hover | None:
+    here = lsp.Range(params.position, params.position)
+    for ids in await ls.lists(params.text_document.uri):
+        for meaning in ids.ids:
+            place = to_range(meaning.span, ls.columns)
+            if overlaps(place, here):
+                lines = [f"Layer id {meaning.value}", *meaning.sentences]
+                return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.PlainText, "\n".join(lines)), place)
+    return None
+
+
+@server.feature(lsp.TEXT_DOCUMENT_INLAY_HINT)
+async def _hints(ls: Server, params: lsp.InlayHintParams) -> list[lsp.InlayHint]:
+    return [
+        lsp.InlayHint(
+            position=place.end,
+            label=meaning.label,
+            padding_left=True,
+            tooltip="\n".join(meaning.sentences),
+        )
+        for ids in await ls.lists(params.text_document.uri)
+        for meaning in ids.ids
+        if meaning.label and overlaps(place := to_range(meaning.span, ls.columns), params.range)
+    ]
+
+
+@server.feature(lsp.TEXT_DOCUMENT_CODE_LENS)
+async def _lenses(ls: Server, params: lsp.CodeLensParams) -> list[lsp.CodeLens]:
+    return [
+        lsp.CodeLens(to_range(ids.key_span, ls.columns), command=lsp.Command(title=ids.summary, command=""))
+        for ids in await ls.lists(params.text_document.uri)
+    ]
