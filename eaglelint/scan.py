@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eaglelint.artifacts.draft import DraftConfig, read_draft
 from eaglelint.artifacts.draft_kinds import IDS_KEYS
 from eaglelint.artifacts.target import TargetConfig, read_target
 from eaglelint.beside import with_files
 from eaglelint.deployment import Deployment, parse_assumptions
-from eaglelint.derive import Derivation, Deriver, ServingRequest, definition
 from eaglelint.exceptions import EaglelintError, UnreadableInput, WrongUsage
 from eaglelint.finding import Finding
 from eaglelint.project.discovery import display_path
 from eaglelint.project.pipelines import PipelineInput
 from eaglelint.projection import derive_projection
 from eaglelint.rule import Facts, Rule, Served
-from eaglelint.serving import EngineHandle, ServingEnd, open_serving
 from eaglelint.suppress import Suppressed
-from eaglelint.survey.classes import class_facts, run_of
-from eaglelint.survey.engine import engine_facts, survey
 from eaglelint.survey.facts import EngineFacts
-from eaglelint.trainers import derive_training
 from eaglelint.wiring import Slot, Wiring
+
+# What interprets source takes longer to import than a draft's files to check; it is imported where source is read.
+if TYPE_CHECKING:
+    from eaglelint.derive import Derivation, ServingRequest
+    from eaglelint.serving import ServingEnd
 
 __all__ = ["Options", "ScanResult", "gather", "scan_pipelines", "survey_engine"]
 
@@ -119,7 +119,9 @@ def gather(
     ends: list[_End] = []
     if pipeline.serving and kind not in CAPTURING_KINDS:
         notes = (_no_states(draft, kind),)
-    else:
+    elif pipeline.serving:
+        from eaglelint.serving import open_serving
+
         for spec in pipeline.serving:
             assert target is not None
             progress(f"deriving what {spec} serves")
@@ -176,6 +178,8 @@ def _training(
         return _declared(pipeline.trained_by, draft, target, served), ()
     if not pipeline.training or target is None:
         return None, ()
+    from eaglelint.trainers import derive_training
+
     progress("deriving what the draft was trained on")
     result = derive_training(pipeline.training, num_layers=target.num_layers, relative_to=Path.cwd())
     return result.wiring, result.problems
@@ -231,6 +235,9 @@ def _serve(
     options: Options,
     deployment: Deployment,
 ) -> _End:
+    from eaglelint.derive import Deriver, ServingRequest
+    from eaglelint.serving import EngineHandle
+
     binding = _class_of(source, target, options)
     request = ServingRequest(binding, target.num_layers, target.data, kind, draft.data, deployment=deployment)
     derivation = None
@@ -247,6 +254,11 @@ def _serve(
 
 def _engine(end: _End) -> EngineFacts | None:
     """What the engine's source says; of its target classes only the one in use, as it was run for the draft."""
+    from eaglelint.derive import definition
+    from eaglelint.serving import EngineHandle
+    from eaglelint.survey.classes import class_facts, run_of
+    from eaglelint.survey.engine import engine_facts
+
     if end.derivation is None or not isinstance(end.source, EngineHandle):
         return None
     run = replace(run_of(end.derivation, None), wiring=end.wiring)
@@ -345,6 +357,8 @@ def survey_engine(
     spec: str, rules: Sequence[Rule], progress: Progress = lambda _: None, *, processes: int = 2
 ) -> ScanResult:
     """Check every target class of an engine's own tree, each without ids and at its ends, for few layers."""
+    from eaglelint.survey.engine import survey
+
     surveyed = survey(spec, processes=processes)
     progress("asking the rules")
     facts = surveyed.facts

@@ -46,17 +46,31 @@ def test_the_package_is_typed() -> None:
     assert (ROOT / "eaglelint/py.typed").is_file()
 
 
+def test_a_draft_is_checked_without_the_interpreter(tmp_path: Path) -> None:
+    """Files alone need nothing that reads source, and no library for schemas."""
+    config = {"architectures": ["LlamaForCausalLMEagle3"], "hidden_size": 64, "draft_vocab_size": 32}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    _, code, modules = run(["scan", str(tmp_path)])
+    assert code == 0
+    assert "eaglelint.rules.shape.mismatched_fc" in modules
+    assert {"libcst", "jsonschema", "torch", "eaglelint.derive", "eaglelint.serving", "pickletools"} & modules == set()
+
+
 @pytest.fixture(scope="module")
 def version_run() -> tuple[str, int, set[str]]:
-    """What `eaglelint --version` prints, its exit code and the modules it has loaded at the end."""
+    return run(["--version"])
+
+
+def run(words: list[str]) -> tuple[str, int, set[str]]:
+    """What a command prints, its exit code and the modules it has loaded at the end."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    run = subprocess.run(
-        [sys.executable, "-c", RUN, json.dumps(["--version"])],
+    process = subprocess.run(
+        [sys.executable, "-c", RUN, json.dumps(words)],
         capture_output=True,
         check=True,
         text=True,
         env={**os.environ, "PYTHONPATH": path},
     )
-    printed, _, last = run.stdout.rstrip().rpartition("\n")
+    printed, _, last = process.stdout.rstrip().rpartition("\n")
     outcome = json.loads(last)
     return printed, outcome["code"], set(outcome["modules"])
