@@ -16,7 +16,6 @@ from eaglelint.exceptions import EaglelintError, UnreadableInput, WrongUsage
 from eaglelint.finding import Finding
 from eaglelint.project.discovery import display_path
 from eaglelint.project.pipelines import PipelineInput
-from eaglelint.projection import derive_projection
 from eaglelint.rule import Facts, Rule, Served
 from eaglelint.suppress import Suppressed
 from eaglelint.survey.facts import EngineFacts
@@ -236,6 +235,7 @@ def _serve(
     deployment: Deployment,
 ) -> _End:
     from eaglelint.derive import Deriver, ServingRequest
+    from eaglelint.projection import derive_projection
     from eaglelint.serving import EngineHandle
 
     binding = _class_of(source, target, options)

@@ -24,16 +24,23 @@ def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
         return
     layers = stated_by(draft, "num_hidden_layers")
     if layers is not None and len(types.elements) != layers.value:
+        longer = len(types.elements) > layers.value
         yield rule.finding(
-            f"layer_types has {len(types.elements)} entries for {layers.value} layers",
+            f"layer_types has {_entries(len(types.elements))} for {layers.value} layers",
             types.span,
-            confidence="certain",
+            confidence="likely" if longer else "certain",
+            # Some readers count a draft's layers on from those of its target.
+            severity="warning" if longer else "error",
             help="Write one entry for each of the draft's layers.",
             identity=("count", str(len(types.elements)), str(layers.value)),
         )
     kinds = {element.value for element in types.elements if isinstance(element.value, str)}
     if _SLIDING in kinds:
         yield from _sliding(rule, draft, types, kinds)
+
+
+def _entries(count: int) -> str:
+    return "1 entry" if count == 1 else f"{count} entries"
 
 
 def _sliding(rule: Rule, draft: DraftConfig, types: Node, kinds: set[str]) -> Iterator[Finding]:

@@ -24,6 +24,8 @@ _NEEDED = {
     "llama3": ("factor", "original_max_position_embeddings", "low_freq_factor", "high_freq_factor"),
 }
 _PLAIN = (None, "default")
+# Names of one kind: mrope only says how positions are counted, su is what longrope was called.
+_ALIASES = {"mrope": "default", "su": "longrope", "deepseek_yarn": "yarn"}
 
 
 def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
@@ -39,11 +41,12 @@ def _within(rule: Rule, draft: DraftConfig, scaling: Node | None) -> Iterator[Fi
     if scaling is None or not scaling.members:
         return
     kinds = [(key, node) for key in ("rope_type", "type") if (node := scaling.get(key)) is not None]
-    if len(kinds) == 2 and kinds[0][1].value != kinds[1][1].value:
+    if len(kinds) == 2 and _plainly(kinds[0][1].value) != _plainly(kinds[1][1].value):
         yield rule.finding(
             f"rope_type is {kinds[0][1].value} and type is {kinds[1][1].value}: which one counts depends on the reader",
             kinds[1][1].span,
-            confidence="certain",
+            confidence="likely",
+            severity="warning",
             related=(Related("beside", f"rope_type {kinds[0][1].value}", kinds[0][1].span),),
             help="Write the kind of scaling that the draft was trained with in both.",
             identity=("two", str(kinds[0][1].value), str(kinds[1][1].value)),
@@ -77,6 +80,10 @@ def _within(rule: Rule, draft: DraftConfig, scaling: Node | None) -> Iterator[Fi
             help="Where an engine stops with KeyError: factor, leave the object out and keep rope_theta alone.",
             identity=("default",),
         )
+
+
+def _plainly(kind: object) -> object:
+    return _ALIASES.get(kind, kind) if isinstance(kind, str) else kind
 
 
 def _lost(rule: Rule, facts: Facts, draft: DraftConfig, scaling: Node | None) -> Iterator[Finding]:

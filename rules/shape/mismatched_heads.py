@@ -14,13 +14,17 @@ from .._header import first_layer, stated_by, tensor_row
 
 __all__ = ["RULE"]
 
+# Keys of attention whose projections do not have num_attention_heads × head_dim rows (DeepSeek; MiMo, Gemma 4).
+_OTHER_HEADS = ("kv_lora_rank", "v_head_dim", "swa_num_key_value_heads", "swa_head_dim", "global_head_dim")
+# Families whose q_proj holds a gate beside each query (transformers 5.24, modeling_qwen3_next.py).
+_GATED = ("qwen3_next", "qwen3_5")
+
 
 def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
     draft, checkpoint = facts.draft, facts.checkpoint
     if draft is None or checkpoint is None or draft.embedded:
         return
     heads, width = stated_by(draft, "num_attention_heads"), stated_by(draft, "hidden_size")
-    # Gated attention puts a gate beside each query, latent attention has no heads to count in its projections.
     if heads is None or width is None or heads.value <= 0 or _is_other_attention(draft):
         return
     each = stated_by(draft, "head_dim")
@@ -65,8 +69,14 @@ def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
 
 
 def _is_other_attention(draft: DraftConfig) -> bool:
-    gate = draft.text_node("attn_output_gate")
-    return draft.text_node("kv_lora_rank") is not None or (gate is not None and gate.value is True)
+    """Latent or gated attention, or heads that differ between layers or between keys and values."""
+    gate, family = draft.text_node("attn_output_gate"), draft.text_node("model_type")
+    named = str(family.value) if family is not None else ""
+    return (
+        any(draft.text_node(key) is not None for key in _OTHER_HEADS)
+        or (gate is not None and gate.value is True)
+        or named.startswith(_GATED)
+    )
 
 
 def _rows(tensor: Tensor | None) -> Tensor | None:

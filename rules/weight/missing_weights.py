@@ -36,7 +36,7 @@ def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
 def _missing(facts: Facts, draft: DraftConfig, checkpoint: Checkpoint) -> Iterator[tuple[str, str]]:
     if not layers_of(checkpoint):
         yield "decoder layer", "a draft has at least one of its own"
-    if takes_auxiliary_states(draft) and not switched_off(draft) and checkpoint.name_of("fc.weight") is None:
+    if takes_auxiliary_states(draft) and not switched_off(draft) and not _has(checkpoint, "fc"):
         width = target_width(draft, facts.target) or stated_by(draft, "hidden_size")
         own = stated_by(draft, "hidden_size")
         joined = [] if width is None else [count * width.value for count, _, _ in state_counts(draft)]
@@ -44,15 +44,16 @@ def _missing(facts: Facts, draft: DraftConfig, checkpoint: Checkpoint) -> Iterat
         if draft.kind in ("eagle3", "peagle") and (own is None or own.value not in joined):
             yield "fc.weight", "without it the captured states do not reach the draft"
     small, full = stated_by(draft, "draft_vocab_size"), stated_by(draft, "vocab_size")
-    if small is not None and full is not None and small.value != full.value and not _has(checkpoint, "lm_head.weight"):
+    if small is not None and full is not None and small.value != full.value and not _has(checkpoint, "lm_head"):
         yield (
             "lm_head.weight",
             f"the draft's vocabulary has {small.value} of {full.value} tokens, so the target's head cannot stand in",
         )
 
 
-def _has(checkpoint: Checkpoint, name: str) -> bool:
-    return any(found == name or found.endswith(f".{name}") for found in checkpoint.names)
+def _has(checkpoint: Checkpoint, module: str) -> bool:
+    """Whether there is a module of this name, whatever its weights are called once they are quantised."""
+    return any(module in name.split(".") for name in checkpoint.names)
 
 
 RULE = Rule(

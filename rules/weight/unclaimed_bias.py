@@ -22,7 +22,7 @@ def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
     draft, checkpoint = facts.draft, facts.checkpoint
     if draft is None or checkpoint is None or draft.embedded or draft.kind in ("unknown", "mtp"):
         return
-    groups = (
+    groups: tuple[tuple[list[Tensor], tuple[str, ...], str], ...] = (
         (_fc(checkpoint), _FC_FLAGS, "EAGLE heads of vLLM read eagle_fc_bias, EAGLE-3 heads of SGLang bias"),
         (_of_layers(checkpoint, "self_attn", _is_biased(draft)), ("attention_bias", "qkv_bias", "bias"), ""),
         (_of_layers(checkpoint, "mlp", False), ("mlp_bias", "bias"), ""),
@@ -37,6 +37,8 @@ def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
             f"it does not expect out, or stops{'; ' + remark if remark else ''}",
             span,
             confidence="likely",
+            # SGLang builds the fc of EAGLE with a bias in any case.
+            severity="warning" if remark and draft.kind == "eagle" else "error",
             related=tuple(map(tensor_row, tensors[:2])),
             help=f"Write {flags[0]} true where the engine reads that, or train without the bias.",
             identity=(flags[0], *(tensor.name for tensor in tensors[:3])),
