@@ -1,61 +1,88 @@
-"""Writes files as ``torch.save`` does, without torch: the pickle is put together opcode by opcode."""
+"""Writes files as ``torch.save`` does, without torch: Python's own pickler, and stand-ins under torch's names."""
 
 from __future__ import annotations
 
+import io
+import pickle
 import struct
+import sys
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from math import prod
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 __all__ = ["legacy_bytes", "state_dict_pickle", "write_zip"]
 
 Shapes = Mapping[str, tuple[str, Sequence[int]]]
 
-_MAGIC = b"\x80\x02\x8a\x0a" + (0x1950A86A20F9469CFC6C).to_bytes(10, "little") + b"."
+_MAGIC = 0x1950A86A20F9469CFC6C
+_PROTOCOL_VERSION = 1001
 
 
-def _text(value: str) -> bytes:
-    data = value.encode()
-    return b"X" + struct.pack("<I", len(data)) + data
+class _Storage:
+    def __init__(self, kind: type, key: str, numel: int) -> None:
+        self.kind, self.key, self.numel = kind, key, numel
 
 
-def _integer(value: int) -> bytes:
-    return b"K" + bytes([value]) if value < 256 else b"J" + struct.pack("<i", value)
+class _Tensor:
+    """Reduces as ``torch.Tensor.__reduce_ex__`` does (torch 2.9, ``_tensor.py``)."""
+
+    def __init__(self, rebuild: Any, storage: _Storage, shape: Sequence[int]) -> None:
+        self.rebuild, self.storage, self.shape = rebuild, storage, tuple(shape)
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, tuple[Any, ...]]:
+        strides = tuple(prod(self.shape[index + 1 :]) for index in range(len(self.shape)))
+        return self.rebuild, (self.storage, 0, self.shape, strides, False, OrderedDict())
 
 
-def _integers(values: Sequence[int]) -> bytes:
-    return b"(" + b"".join(map(_integer, values)) + b"t"
+class _Pickler(pickle.Pickler):
+    def persistent_id(self, value: Any) -> Any:
+        if isinstance(value, _Storage):
+            return ("storage", value.kind, value.key, "cpu", value.numel)
+        return None
 
 
-def _tensor(key: str, storage: str, shape: Sequence[int]) -> bytes:
-    """``_rebuild_tensor_v2(storage, 0, shape, stride, False, OrderedDict())`` as torch 2.9 pickles it."""
-    strides = [prod(shape[index + 1 :]) for index in range(len(shape))]
-    return (
-        b"ctorch._utils\n_rebuild_tensor_v2\n("
-        + b"("
-        + _text("storage")
-        + f"ctorch\n{storage}\n".encode()
-        + _text(key)
-        + _text("cpu")
-        + _integer(prod(shape))
-        + b"tQ"
-        + _integer(0)
-        + _integers(shape)
-        + _integers(strides)
-        + b"\x89ccollections\nOrderedDict\n)RtR"
-    )
+@contextmanager
+def _torch() -> Iterator[tuple[ModuleType, Any]]:
+    """Modules under torch's names, so that the pickler can name what is in them."""
+    torch, utils = ModuleType("torch"), ModuleType("torch._utils")
+
+    def rebuild(*args: Any) -> None:
+        raise AssertionError("a pickle was loaded")
+
+    rebuild.__module__, rebuild.__qualname__, rebuild.__name__ = ("torch._utils", *["_rebuild_tensor_v2"] * 2)
+    utils._rebuild_tensor_v2 = rebuild  # type: ignore[attr-defined]
+    before = {name: sys.modules.get(name) for name in ("torch", "torch._utils")}
+    sys.modules.update({"torch": torch, "torch._utils": utils})
+    try:
+        yield torch, rebuild
+    finally:
+        for name, module in before.items():
+            if module is None:
+                del sys.modules[name]
+            else:
+                sys.modules[name] = module
+
+
+def _dump(value: Any) -> bytes:
+    file = io.BytesIO()
+    _Pickler(file, protocol=2).dump(value)
+    return file.getvalue()
 
 
 def state_dict_pickle(tensors: Shapes, *, wrapped_in: str | None = None) -> bytes:
     """An OrderedDict of tensors, ``{"fc.weight": ("BFloat16Storage", [2, 6])}``, maybe below a key of a trainer's."""
-    body = b"ccollections\nOrderedDict\n)R("
-    for number, (name, (storage, shape)) in enumerate(tensors.items()):
-        body += _text(name) + _tensor(str(number), storage, shape)
-    body += b"u"
-    if wrapped_in is not None:
-        body = b"}(" + _text("epoch") + _integer(3) + _text(wrapped_in) + body + b"u"
-    return b"\x80\x02" + body + b"."
+    with _torch() as (torch, rebuild):
+        state: Any = OrderedDict()
+        for number, (name, (storage, shape)) in enumerate(tensors.items()):
+            kind = type(storage, (), {"__module__": "torch"})
+            setattr(torch, storage, torch.__dict__.get(storage, kind))
+            state[name] = _Tensor(rebuild, _Storage(getattr(torch, storage), str(number), prod(shape)), shape)
+        return _dump(state if wrapped_in is None else {"epoch": 3, wrapped_in: state})
 
 
 def write_zip(path: Path, pickle: bytes, storages: Mapping[str, bytes] | None = None) -> Path:
@@ -69,8 +96,11 @@ def write_zip(path: Path, pickle: bytes, storages: Mapping[str, bytes] | None = 
 
 
 def legacy_bytes(pickle: bytes) -> bytes:
-    """The layout before: pickles in a row."""
-    protocol = b"\x80\x02M\xe9\x03."
-    system = b"\x80\x02}(" + _text("little_endian") + b"\x88u."
-    keys = b"\x80\x02]" + b"."
-    return _MAGIC + protocol + system + pickle + keys
+    """The layout before: pickles in a row, and the storages behind them."""
+    system = {
+        "protocol_version": _PROTOCOL_VERSION,
+        "little_endian": True,
+        "type_sizes": {"short": 2, "int": 4, "long": 4},
+    }
+    parts = (_MAGIC, _PROTOCOL_VERSION, system)
+    return b"".join(map(_dump, parts)) + pickle + _dump(["0", "1"]) + struct.pack("<q", 0)
