@@ -42,6 +42,11 @@ MAX_FILES = 200_000
 MAX_JSON_BYTES = 1024 * 1024
 """Largest JSON file that is looked into; model configs have a few kilobytes, tokenizers are larger."""
 
+MAX_SCRIPTS, MAX_SCRIPT_BYTES = 500, 64 * 1024
+"""Most shell scripts that are looked into, and how far."""
+
+_LAUNCH_MARKS = (b"launch_server", b"serve", b"api_server")
+
 # Each config that counts holds one of these; most JSON files hold none and need no parsing.
 _DRAFT_MARKS = (
     b"eagle", b"Eagle", b"EAGLE", b"dflash_config", b"DFlash", b"DSpark", b"dspark_", b"Domino", b"MTP", b"NextN",
@@ -70,6 +75,7 @@ class Discovered:
     python: tuple[Path, ...]
     engine_roots: tuple[EngineRoot, ...]
     notes: tuple[str, ...] = ()
+    launches: tuple[Path, ...] = ()
 
 
 @dataclass(slots=True)
@@ -79,6 +85,7 @@ class _Walk:
     entries: int = 0
     json: list[str] = field(default_factory=list)
     python: list[str] = field(default_factory=list)
+    scripts: list[str] = field(default_factory=list)
     engines: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -119,8 +126,11 @@ def discover(
             if name not in walk.seen:
                 walk.seen.add(name)
                 walk.python.append(name)
+        elif name.endswith(".sh") and list(_launches([name], set())):
+            walk.scripts.append(name)
         else:
             walk.notes.append(f"{display_path(path)} was not scanned: it is no directory, JSON or Python file.")
+    engines = tuple(EngineRoot(engine, Path(path)) for path, engine in sorted(walk.engines.items()))
     for name in walk.json:
         data = _config_data(name)
         if data is not None:
@@ -129,8 +139,9 @@ def discover(
         drafts=tuple(sorted(drafts)),
         targets=tuple(sorted(targets)),
         python=tuple(map(Path, sorted(walk.python))),
-        engine_roots=tuple(EngineRoot(engine, Path(path)) for path, engine in sorted(walk.engines.items())),
+        engine_roots=engines,
         notes=tuple(walk.notes),
+        launches=tuple(_launches(walk.scripts, {engine.path for engine in engines})),
     )
 
 
@@ -176,13 +187,14 @@ def _scan(directory: str, entries: Iterable[os.DirEntry[str]], walk: _Walk) -> l
                 if not name.startswith(".") and name not in EXCLUDED_NAMES and not walk.excluded(name, entry.path):
                     below[name] = entry.path
             elif (
-                name.endswith((".py", ".json"))
+                name.endswith((".py", ".json", ".sh"))
                 and entry.path not in walk.seen
                 and not walk.excluded(name, entry.path)
                 and entry.is_file()
             ):
                 walk.seen.add(entry.path)
-                (walk.python if name.endswith(".py") else walk.json).append(entry.path)
+                kind = walk.python if name.endswith(".py") else walk.json if name.endswith(".json") else walk.scripts
+                kind.append(entry.path)
         except OSError:
             continue
     engine = os.path.basename(directory)
@@ -248,6 +260,24 @@ def _config_data(name: str) -> object:
     except (ValueError, RecursionError):
         # A half-typed config still counts, so that reading it can say where it is broken.
         return Document.parse(name, text).data
+
+
+def _launches(scripts: Sequence[str], engines: set[Path]) -> Iterator[Path]:
+    """The scripts that start an engine, but for those of an engine itself."""
+    for name in sorted(set(scripts))[:MAX_SCRIPTS]:
+        path = Path(name)
+        if not engines.isdisjoint(path.parents):
+            continue
+        try:
+            with path.open("rb") as file:
+                text = file.read(MAX_SCRIPT_BYTES)
+        except OSError:
+            continue
+        if any(mark in text for mark in _LAUNCH_MARKS):
+            from eaglelint.artifacts.launch import parse_launch
+
+            if parse_launch(name, text.decode("utf-8", "replace")) is not None:
+                yield path
 
 
 def _sort_in(path: Path, data: object, drafts: dict[Path, None], targets: dict[Path, None]) -> bool:

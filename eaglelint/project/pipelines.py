@@ -158,7 +158,31 @@ def _complete(pipeline: PipelineInput, found: Discovered, paths: Sequence[Path])
         training=tuple(path for path in found.python if engines.isdisjoint(path.parents)) if engines else found.python,
         serving=tuple(f"{engine.name}@{display_path(engine.path)}" for engine in found.engine_roots),
         notes=(note,) if note else (),
+        launch=_launch_of(pipeline.draft, found),
     )
+
+
+def _launch_of(draft: Path, found: Discovered) -> Path | None:
+    """The one script that starts an engine with this draft, as far as it can be told.
+
+    It names the draft's directory. A script that names none, or the only draft's by its public name, will do where it
+    is the only one.
+    """
+    if not found.launches:
+        return None
+    from eaglelint.artifacts.launch import read_launch
+
+    name = _config_file(_normal(draft)).parent.name
+    naming, others = [], []
+    for path in found.launches:
+        option = read_launch(path, display_path(path)).get("draft")
+        value = None if option is None else option.value
+        if value is not None and Path(value).name == name:
+            naming.append(path)
+        elif value is None or len(found.drafts) == 1:
+            others.append(path)
+    chosen = naming or others
+    return chosen[0] if len(chosen) == 1 else None
 
 
 def _target_of(

@@ -183,3 +183,19 @@ def test_paths_are_shown_from_the_working_directory(tmp_path: Path) -> None:
     assert display_path(tmp_path, tmp_path) == "."
     assert display_path(Path("../other/config.json"), tmp_path) == "../other/config.json"
     assert (tmp_path / "b").as_posix() == display_path(tmp_path / "b", tmp_path / "bb")
+
+
+def test_scripts_that_start_an_engine(tmp_path: Path) -> None:
+    """Those of an engine itself, and scripts that do something else, are none."""
+    tree(
+        tmp_path,
+        {
+            "serve.sh": "vllm serve Qwen/Qwen3-8B",
+            "install.sh": "pip install vllm  # then serve",
+            "serve.txt": "vllm serve Qwen/Qwen3-8B",
+            "sglang/srt/a.py": "",
+            "sglang/test/run.sh": "python -m sglang.launch_server --model-path m",
+        },
+    )
+    assert names(tmp_path, discover([tmp_path]).launches) == ["serve.sh"]
+    assert names(tmp_path, discover([tmp_path / "serve.sh"]).launches) == ["serve.sh"]

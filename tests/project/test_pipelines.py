@@ -178,3 +178,28 @@ def test_flags_without_any_draft_are_wrong_usage(project: Path) -> None:
     with pytest.raises(WrongUsage, match="--draft"):
         assemble_pipelines([project], target=Path("t.json"))
     assert assemble_pipelines([project], serving=["vllm"]) == ()
+
+
+SERVE = "python -m sglang.launch_server --speculative-draft-model-path"
+
+# scripts by name, the one that is taken for a/config.json, beside how many other drafts
+SCRIPTS: list[tuple[dict[str, str], str | None, int]] = [
+    ({"s.sh": f"{SERVE} a"}, "s.sh", 1),
+    ({"s.sh": f"{SERVE} lab/a-model-eagle3"}, "s.sh", 0),
+    ({"s.sh": f"{SERVE} lab/a-model-eagle3"}, None, 1),
+    ({"s.sh": f"{SERVE} $DRAFT"}, "s.sh", 1),
+    ({"s.sh": f"{SERVE} models/a", "t.sh": f"{SERVE} models/b0"}, "s.sh", 1),
+    ({"s.sh": f"{SERVE} a", "t.sh": f"{SERVE} a"}, None, 0),
+    ({"s.sh": "ls"}, None, 0),
+]
+
+
+@pytest.mark.parametrize(("scripts", "expected", "others"), SCRIPTS)
+def test_the_script_that_starts_an_engine(
+    project: Path, scripts: dict[str, str], expected: str | None, others: int
+) -> None:
+    """It is taken where it is clear that it starts this draft."""
+    drafts = {"a/config.json": DRAFT, **{f"b{number}/config.json": DRAFT for number in range(others)}}
+    tree(project, {**drafts, **scripts})
+    first = assemble_pipelines([project])[0]
+    assert (first.launch and first.launch.name) == expected

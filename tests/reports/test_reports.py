@@ -17,7 +17,7 @@ from tests.reports.parts import Project
 PROJECTS = Path(__file__).parents[1] / "rules" / "projects"
 
 
-def found(project: Project, directory: Path, monkeypatch: pytest.MonkeyPatch) -> set[str]:
+def found(project: Project, directory: Path, monkeypatch: pytest.MonkeyPatch, *options: str) -> set[str]:
     """The codes of all findings of a scan."""
     if project.engine is not None:
         shutil.copytree(PROJECTS / project.engine, directory / "serving")
@@ -32,7 +32,7 @@ def found(project: Project, directory: Path, monkeypatch: pytest.MonkeyPatch) ->
 
     from eaglelint.cli.app import app
 
-    result = CliRunner().invoke(app, [*project.command, "--output-format", "json"])
+    result = CliRunner().invoke(app, [*project.command, *options, "--output-format", "json"])
     assert result.exit_code in (0, 1), result.output
     return {finding["code"] for finding in json.loads(result.stdout)["findings"]}
 
@@ -51,6 +51,24 @@ def test_the_mended_project_is_silent(case: Case, tmp_path: Path, monkeypatch: p
 @pytest.mark.parametrize("case", RIGHT, ids=lambda case: case.report)
 def test_what_is_right_is_not_reported(case: Right, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found(case.project, tmp_path, monkeypatch) == set()
+
+
+MENDED_BY_EDITS = (
+    "sgl-project/sglang#33966",
+    "sgl-project/SpecForge#129",
+    "vllm-project/speculators#636",
+    "sgl-project/SpecForge#140",
+    "vllm-project/speculators#188",
+    "vllm-project/vllm#48894",
+)
+
+
+@pytest.mark.parametrize("report", MENDED_BY_EDITS)
+def test_the_edits_mend_it(report: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After ``--fix --unsafe-fixes`` nothing is left to report."""
+    (case,) = (case for case in CASES if case.report == report)
+    assert found(case.project, tmp_path, monkeypatch) != set()
+    assert found(case.project, tmp_path, monkeypatch, "--fix", "--unsafe-fixes") == set()
 
 
 def test_each_report_stands_once() -> None:
