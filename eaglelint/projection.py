@@ -65,7 +65,10 @@ def _found(machine: Machine, model: Instance) -> Any:
         fc: Any = get_attribute(machine, holder, "fc") if isinstance(holder, Instance) else MISSING
         if isinstance(fc, Instance):
             takes, gives = (_width(machine, fc, names, place) for place, names in enumerate(_WIDTHS))
-            return (takes, gives, fc.made) if takes is not None and gives is not None and fc.made is not None else None
+            if takes is None or gives is None or not fc.made or holder.cls is None:
+                return None
+            file = machine.tree.display(holder.cls.module.path)
+            return takes, gives, next((site for site in fc.made if site.path == file), fc.made[-1])
     return None
 
 

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from eaglelint.derive import ServingRequest, derive_serving, reads_ids_at
 from eaglelint.engines.base import Engine, EngineSource
+from eaglelint.engines.lmdeploy import LMDeploy
 from eaglelint.engines.profile import Profile
 from eaglelint.engines.profile_file import bundled_profile, bundled_versions, read_profile
 from eaglelint.engines.recall import recall, takes_ids_at
@@ -21,7 +22,7 @@ from eaglelint.wiring import Wiring
 
 __all__ = ["ENGINES", "EngineHandle", "ProfileHandle", "ServingEnd", "open_serving", "open_source"]
 
-ENGINES: dict[str, Engine] = {"sglang": SGLang(), "vllm": VLLM()}
+ENGINES: dict[str, Engine] = {engine.name: engine for engine in (SGLang(), VLLM(), LMDeploy())}
 
 
 _SPEC = re.compile(r"([A-Za-z0-9_.-]+?)(?:@(.+)|==(.+))?")

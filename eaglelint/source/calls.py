@@ -134,7 +134,7 @@ def _dispatch(
             )
         case ClassValue():
             made = construct(machine, callee, args, kwargs)
-            made.made = site
+            made.made = (*machine.calls, *((site,) if site is not None else ()))
             return made
         case Instance():
             return _call_instance(machine, callee, args, kwargs, site, caller)

@@ -113,7 +113,8 @@ def call_external(
         return Unknown(name)
     if not any(tensors_in((args, kwargs))) and (short[:1].isupper() or name.startswith("torch.nn.")):
         # An object of an outside class: a module, a config, a lock.
-        return machine.new_instance(Instance(None, args, kwargs, name=short, made=site))
+        made = (*machine.calls, *((site,) if site is not None else ()))
+        return machine.new_instance(Instance(None, args, kwargs, name=short, made=made))
     return not_followed(machine, name, args, kwargs, site)
 
 

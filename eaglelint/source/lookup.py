@@ -210,7 +210,7 @@ def find_method(machine: Machine, cls: ClassValue, name: str, after: ClassValue 
     mro = class_mro(machine, cls)
     if after is not None:
         positions = [i for i, entry in enumerate(mro) if isinstance(entry, ClassValue) and entry.info is after.info]
-        mro = mro[positions[0] + 1 :] if positions else []
+        mro = mro[positions[-1] + 1 :] if positions else []  # the last: a class may seem to inherit from itself
     for entry in mro:
         if isinstance(entry, ClassValue) and name in entry.info.methods:
             return Function(entry.module, entry.info.methods[name], entry)
@@ -398,6 +398,8 @@ _HARMLESS = re.compile(
     r"|abc\.ABC|(?:typing(?:_extensions)?\.)?(?:Protocol|Generic)"
 )
 _DYNAMIC = re.compile(r"__getattr__|__dict__|__set_name__")
+# A buffer, a parameter or a module that is registered is an attribute from then on.
+_REGISTERED = re.compile(r"\b(?:register_(?:buffer|parameter|module)|add_module)\(\s*[\"'](\w+)[\"']")
 _SET_BY_NAME = re.compile(r"\bsetattr\(\s*(?:[\w.\[\]]+\s*,\s*[\"'](\w+)[\"'])?")
 
 
@@ -421,7 +423,7 @@ def _fully_known(machine: Machine, cls: ClassValue, name: str) -> bool:
 @lru_cache(maxsize=4096)
 def _set_by_name(text: str) -> frozenset[str] | None:
     """The attributes that a class sets by a literal name; None where it may set any."""
-    names = _SET_BY_NAME.findall(text)
+    names = _SET_BY_NAME.findall(text) + _REGISTERED.findall(text)
     return None if "" in names or _DYNAMIC.search(text) else frozenset(names)
 
 

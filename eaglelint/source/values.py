@@ -263,7 +263,7 @@ class Instance:
     closed: bool = False
     shared: bool = False
     pending: set[str] = field(default_factory=set)
-    made: Site | None = None  # the call that made it
+    made: tuple[Site, ...] = ()  # the calls that led to the one that made it, the outermost first
     building: list[dict[str, Any]] = field(default_factory=list)  # what a running __init__ has set so far
 
 

@@ -226,7 +226,7 @@ def test_an_engine_with_its_own_ids(run: Callable[..., Any], words: tuple[str, .
 def test_engines(run: Callable[..., Any]) -> None:
     """Each known engine is one line that says how it is named."""
     lines = run("engines", "list").stdout.splitlines()
-    assert [line.split()[0] for line in lines] == ["sglang", "vllm"]
+    assert [line.split()[0] for line in lines] == ["lmdeploy", "sglang", "vllm"]
     assert all(f"{line.split()[0]}@PATH" in line for line in lines)
 
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["SGLANG_0_5_9", "SGLANG_0_5_23", "VLLM_0_33_0", "Package", "package_directory"]
+__all__ = ["LMDEPLOY_0_14_0", "SGLANG_0_5_9", "SGLANG_0_5_23", "VLLM_0_33_0", "Package", "package_directory"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,7 @@ class Package:
 
 SGLANG_0_5_9 = Package("sglang", "0.5.9", "8a936c4d25fea605f44254e533cff2144c73ceffbc1f8738aba393461bbb64d1")
 SGLANG_0_5_23 = Package("sglang", "0.5.23", "00b3cd5b265ac76c64185fbb6b95424f324ddd9f428d0306b77bc9db9d859937")
+LMDEPLOY_0_14_0 = Package("lmdeploy", "0.14.0", "4983231306733c7a6928eab0229c8c3898e0c28f9614a5955b3b82766bd71b30")
 VLLM_0_33_0 = Package("vllm", "0.33.0", "4b6bdec4ab269990bf70d45a3c1e94c3760a27064513760193b26d6f0da883aa")
 
 # The wheels are for one interpreter and platform, but only their sources are read, on any.
@@ -44,6 +45,7 @@ _WHEEL_OF = (
     "--abi=none",
     "--platform=manylinux_2_34_x86_64",
     "--platform=manylinux_2_28_x86_64",
+    "--platform=manylinux2014_x86_64",
     "--platform=any",
 )
 
