@@ -54,6 +54,7 @@ class _Run:
     captures: bool
     missing: tuple[tuple[str, Site], ...] = ()  # attributes that were read and that nothing sets
     uncopied: tuple[int, ...] = ()  # slots that share their memory with what a norm may have added to since
+    in_place: tuple[str, ...] = ()  # those norms
     stages: tuple[Stage, ...] = ()
 
 
@@ -183,6 +184,7 @@ class Deriver:
                 True,
                 tuple(dict.fromkeys(machine.missing)),
                 tuple(index for index, tensor in enumerate(parts) if machine.may_be_overwritten(tensor)),
+                tuple(sorted(machine.in_place)),
                 stages,
             )
 
@@ -340,10 +342,14 @@ def _wiring(
         status = "conditional"
         text = f"when something sets {attribute}, which no class among its bases does ({site})"
         conditions += (Condition(text, span=_span(site)),)
-    if first.uncopied:
+    if machine.provisos:
         status = "conditional"
-        norms = " and ".join(sorted(machine.in_place))
-        which = ", ".join(f"slot {index}" for index in first.uncopied)
+        conditions += tuple(Condition(proviso) for proviso in machine.provisos)
+    sharing = next((outcome.value for outcome in returned if outcome.value.uncopied), None)
+    if sharing is not None:
+        status = "conditional"
+        norms = " and ".join(sharing.in_place)
+        which = ", ".join(f"slot {index}" for index in sharing.uncopied)
         conditions += (
             Condition(
                 f"when {norms} does not add in place: {which} is stored without a copy, and layers go on with it"

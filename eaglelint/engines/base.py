@@ -10,12 +10,21 @@ from typing import Any, Protocol
 import libcst as cst
 
 from eaglelint.source.construct import function_node
-from eaglelint.source.lookup import find_method, global_value
+from eaglelint.source.lookup import MISSING, TOKENS, find_method, global_value
 from eaglelint.source.machine import Machine
 from eaglelint.source.tree import Binding, SourceTree
 from eaglelint.source.values import ClassValue, External, Instance, Partial, Tensor
 
-__all__ = ["DraftReads", "Engine", "EngineSource", "Resolved", "adopt_config_class", "config_object", "stand_in"]
+__all__ = [
+    "DraftReads",
+    "Engine",
+    "EngineSource",
+    "Resolved",
+    "adopt_config_class",
+    "config_object",
+    "stand_in",
+    "token_indices",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +116,12 @@ def stand_in(machine: Machine, name: str, **attrs: Any) -> Instance:
     return machine.new_instance(Instance(None, attrs=dict(attrs), name=name))
 
 
+def token_indices(machine: Machine, name: str) -> Instance:
+    """A tensor of integers, one for each token: ids, positions. Its length is that of the states."""
+    shape = Instance(None, name="shape", payload=(TOKENS,))
+    return stand_in(machine, name, shape=shape)
+
+
 class _Tracked(dict[str, Any]):
     """A section of the draft config that notes which of its keys are read."""
 
@@ -162,9 +177,11 @@ def config_object(
         else value
         for key, value in data.items()
     }
-    config = machine.new_instance(Instance(None, attrs=attrs, name=name))
+    config = machine.new_instance(Instance(None, attrs=attrs, name=name, is_config=True))
     # transformers' PretrainedConfig.get_text_config: the language model's config where there is one, else itself.
     attrs["get_text_config"] = Partial(External("intrinsic.given"), (attrs.get("text_config", config),), {})
+    if name.endswith(".text_config"):
+        attrs.setdefault("text_config", MISSING)  # a language model's config holds no other
     return config
 
 

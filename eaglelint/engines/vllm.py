@@ -8,21 +8,32 @@ from typing import Any
 
 import libcst as cst
 
-from eaglelint.engines.base import EngineSource, stand_in
-from eaglelint.source.calls import call_value
+from eaglelint.engines.base import EngineSource, stand_in, token_indices
+from eaglelint.engines.vllm_registry import draft_class, target_class, target_classes
+from eaglelint.source.calls import call_value, construct
 from eaglelint.source.expressions import evaluate
 from eaglelint.source.index import ClassInfo, FunctionInfo
-from eaglelint.source.lookup import MISSING, class_mro, get_attribute, global_value
+from eaglelint.source.lookup import MISSING, get_attribute
 from eaglelint.source.machine import Machine, Raised
+from eaglelint.source.slices import Site
 from eaglelint.source.tree import Binding
-from eaglelint.source.values import BoundMethod, ClassValue, Env, Frame, Function, Instance, Unknown
+from eaglelint.source.values import (
+    BoundMethod,
+    ClassValue,
+    Env,
+    External,
+    Frame,
+    Function,
+    Instance,
+    Partial,
+    Unknown,
+)
 from eaglelint.source.walk import walk
 
 __all__ = ["VLLM"]
 
-_TARGET_TABLES = ("_TEXT_GENERATION_MODELS", "_MULTIMODAL_MODELS")
-_DRAFT_TABLES = ("_SPECULATIVE_DECODING_MODELS",)
 _SETTER = "set_aux_hidden_state_layers"
+_EXAMPLE = "LlamaForCausalLM"  # stands for a language model that only the target's config names
 
 
 class VLLM:
@@ -45,41 +56,10 @@ class VLLM:
         return None
 
     def target_class(self, source: EngineSource, name: str) -> Binding | None:
-        """The class that the registry maps the architecture to, else the class of that name."""
-        models = source.package / "model_executor" / "models"
-        return self._registered(source, name, _TARGET_TABLES) or source.tree.find_class(name, (models,))
-
-    def _registered(self, source: EngineSource, name: str, tables: tuple[str, ...]) -> Binding | None:
-        file = source.package / "model_executor" / "models" / "registry.py"
-        registry = source.tree.module_at(file) if file.is_file() else None
-        if registry is None:
-            return None
-        machine = Machine(source.tree)
-        for table in tables:
-            rows = global_value(machine, registry, table)
-            row = rows.get(name) if isinstance(rows, dict) else None
-            if isinstance(row, tuple) and len(row) == 2:
-                dotted = row[0] if "." in row[0] else f"{source.package.name}.model_executor.models.{row[0]}"
-                module = source.tree.module(dotted)
-                info = module.index.classes.get(row[1]) if module is not None else None
-                if module is not None and info is not None:
-                    return Binding(module, info)
-        return None
+        return target_class(source, name)
 
     def target_classes(self, source: EngineSource, kind: str = "eagle3") -> list[Binding]:
-        machine = Machine(source.tree)
-        found = []
-        for path in source.tree.files(source.package / "model_executor" / "models"):
-            if b"SupportsEagle3" not in path.read_bytes():
-                continue
-            module = source.tree.module_at(path)
-            for info in module.index.classes.values() if module else ():
-                assert module is not None
-                mro = class_mro(machine, ClassValue(module, info))
-                names = [entry.info.name for entry in mro if isinstance(entry, ClassValue)]
-                if "SupportsEagle3" in names[1:] and "Module" not in info.name and not info.name.startswith("Supports"):
-                    found.append(Binding(module, info))
-        return found
+        return target_classes(source)
 
     def runners(self, source: EngineSource) -> list[Binding]:
         """The runners of both versions: v1/worker/gpu_model_runner.py and v1/worker/gpu/model_runner.py."""
@@ -93,18 +73,44 @@ class VLLM:
         return found
 
     def prepare(self, machine: Machine, source: EngineSource, kind: str) -> None:
-        """Nothing to set up: the config enters as an argument."""
+        """Models inside models: the config that they are given, and the class that the registry has for it."""
+
+        def with_hf_config(m: Machine, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None) -> Any:
+            config, architectures = _arguments(args, kwargs, "hf_config", "architectures")
+            return _vllm_config(m, config, architectures) if isinstance(config, Instance) else Unknown("its config")
+
+        def initialize_model(m: Machine, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None) -> Any:
+            config, cls = kwargs.get("vllm_config", args[0] if args else None), kwargs.get("model_class")
+            if not isinstance(cls, ClassValue):
+                cls = self._registered(m, source, config)
+            return construct(m, cls, (), {"vllm_config": config, "prefix": kwargs.get("prefix", "")})
+
+        machine.intercepts["with_hf_config()"] = with_hf_config
+        machine.intercepts["initialize_model()"] = initialize_model
+
+    def _registered(self, machine: Machine, source: EngineSource, config: Any) -> ClassValue:
+        """The class that the registry has for a config's architectures."""
+        hf_config = get_attribute(machine, get_attribute(machine, config, "model_config"), "hf_config")
+        names = get_attribute(machine, hf_config, "architectures")
+        known = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+        for name in known:
+            found = target_class(source, name)
+            if found is not None and isinstance(found.item, ClassInfo):
+                return ClassValue(found.module, found.item)
+        example = target_class(source, _EXAMPLE)
+        if known or example is None or not isinstance(example.item, ClassInfo):
+            raise Raised("LookupError", f"no model is registered for {', '.join(known) or 'its config'}", None)
+        where = getattr(hf_config, "name", "") or "the target's config"
+        machine.provide(f"when {where} names {_EXAMPLE} as its architecture, or one that captures as it does")
+        return ClassValue(example.module, example.item)
 
     def admit(self, machine: Machine, source: EngineSource, kind: str) -> None:
         """The runner checks for itself what it cannot do, when it hands over the ids."""
 
     def build_model(self, machine: Machine, cls: Binding, target: Any) -> Instance:
         assert isinstance(cls.item, ClassInfo)
-        model_config = stand_in(machine, "model config", hf_config=target, hf_text_config=target)
-        config = stand_in(machine, "vllm config", model_config=model_config)
-        return machine.new_instance(
-            Instance(ClassValue(cls.module, cls.item), (), {"vllm_config": config, "prefix": ""}, name=cls.item.name)
-        )
+        arguments = {"vllm_config": _vllm_config(machine, target), "prefix": ""}
+        return machine.new_instance(Instance(ClassValue(cls.module, cls.item), (), arguments, name=cls.item.name))
 
     def build_draft(
         self, machine: Machine, source: EngineSource, kind: str, draft: Instance, target: Instance
@@ -114,9 +120,8 @@ class VLLM:
         names = [name for name in draft.attrs.get("architectures") or () if isinstance(name, str)]
         # transformers_utils/configs/eagle.py (0.33.0) prefixes an architecture that does not name its kind.
         names += [prefix + name for name in names for prefix in ("Eagle3", "DFlash")]
-        models = source.package / "model_executor" / "models"
         for name in names:
-            cls = self._registered(source, name, _DRAFT_TABLES) or source.tree.find_class(name, (models,))
+            cls = draft_class(source, name)
             if cls is None or not isinstance(cls.item, ClassInfo):
                 continue
             spec = stand_in(
@@ -125,12 +130,8 @@ class VLLM:
                 method=kind,
                 draft_model_config=stand_in(machine, "draft model config", hf_config=draft, hf_text_config=draft),
             )
-            config = stand_in(
-                machine,
-                "vllm config",
-                speculative_config=spec,
-                model_config=stand_in(machine, "model config", hf_config=target, hf_text_config=target),
-            )
+            config = _vllm_config(machine, target)
+            config.attrs["speculative_config"] = spec
             value = ClassValue(cls.module, cls.item)
             return machine.new_instance(Instance(value, (), {"vllm_config": config, "prefix": ""}, name=cls.item.name))
         return None
@@ -221,8 +222,8 @@ class VLLM:
         if not isinstance(method, BoundMethod):
             raise Raised("AttributeError", f"{model.name} has no forward", None)
         arguments = {
-            "input_ids": Unknown("input_ids"),
-            "positions": Unknown("positions"),
+            "input_ids": token_indices(machine, "input_ids"),
+            "positions": token_indices(machine, "positions"),
             "intermediate_tensors": received,
             "inputs_embeds": None,
         }
@@ -262,6 +263,22 @@ class VLLM:
                     frame = Frame(piece, module, Env({"aux_hidden_states": captured}), "concatenation")
                     return evaluate(machine, call, frame)
         return captured
+
+
+def _vllm_config(machine: Machine, hf_config: Instance, architectures: Any = None) -> Instance:
+    """The engine's configuration around a Hugging Face config, as far as models read it."""
+    if architectures is not None:
+        attrs = {**hf_config.attrs, "architectures": architectures}
+        hf_config = machine.new_instance(Instance(None, attrs=attrs, name=hf_config.name, is_config=True))
+    nested = hf_config.attrs.get("text_config", MISSING)
+    text_config = hf_config if nested is MISSING else nested
+    hf_config.attrs["get_text_config"] = Partial(External("intrinsic.given"), (text_config,), {})
+    model_config = stand_in(machine, "model config", hf_config=hf_config, hf_text_config=text_config)
+    return stand_in(machine, "vllm config", model_config=model_config)
+
+
+def _arguments(args: tuple[Any, ...], kwargs: dict[str, Any], *names: str) -> list[Any]:
+    return [kwargs.get(name, args[index] if index < len(args) else None) for index, name in enumerate(names)]
 
 
 def _adapted(machine: Machine, source: EngineSource, draft: Instance) -> Instance:

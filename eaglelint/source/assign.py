@@ -109,6 +109,7 @@ def set_attribute(machine: Machine, receiver: Any, name: str, value: Any, site: 
             if machine.script:
                 machine.record("set", name, value, site)
         return
+    value = _registered(machine, receiver, name, value, site)
     if frame is not None and frame.initialising is receiver and receiver.building:
         machine.heap.set(receiver.building[-1], name, value)
         return
@@ -126,6 +127,18 @@ def set_attribute(machine: Machine, receiver: Any, name: str, value: Any, site: 
     machine.heap.set(receiver.attrs, name, value)
     if _is_ids(value):
         machine.record("set", name, value, site)
+
+
+def _registered(machine: Machine, receiver: Instance, name: str, value: Any, site: Site) -> Any:
+    """A module as torch's hooks for new children leave it; everything else as it is."""
+    from eaglelint.source.calls import call_value
+    from eaglelint.source.lookup import is_module
+
+    if machine.module_hooks and is_module(machine, value):
+        for hook in list(machine.module_hooks):
+            changed = call_value(machine, hook, (receiver, name, value), {}, site)
+            value = value if changed is None else changed
+    return value
 
 
 def delete(machine: Machine, target: cst.BaseExpression, frame: Frame) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from eaglelint.source.lookup import MISSING, get_attribute, is_subclass
 from eaglelint.source.machine import Machine, Raised
 from eaglelint.source.slices import Site
 from eaglelint.source.values import (
+    BoundMethod,
     BuiltinMethod,
     ClassValue,
     Closure,
@@ -49,7 +51,23 @@ def _len(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site | Non
         return len(value)
     if value is None or isinstance(value, int | float | Iteration):
         raise Raised("TypeError", f"{value!r} has no length", site)
+    if _is_depth(machine, value):
+        machine.provide(f"when {value.key} has an item for each of the {machine.num_layers} layers")
+        return machine.num_layers
     return Unknown("a length that is not known")
+
+
+_PER_LAYER = re.compile(r"layer|block|pattern")
+
+
+def _is_depth(machine: Machine, value: Any) -> bool:
+    """Whether a key of a target's config that is not given, as its name has it, speaks of the decoder layers.
+
+    Of a target that is given by its depth alone, that is known.
+    """
+    if not isinstance(value, Unknown) or not machine.num_layers:
+        return False
+    return _PER_LAYER.search(value.key.rsplit(".", 1)[-1]) is not None
 
 
 def _getattr(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site | None, caller: Frame | None) -> Any:
@@ -142,6 +160,9 @@ def _range(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site | N
             return range(*args)
         except (TypeError, ValueError) as error:
             raise Raised("ValueError", str(error), site) from error
+    if len(args) == 1 and _is_depth(machine, args[0]):
+        machine.provide(f"when {args[0].key} is {machine.num_layers}")
+        return range(machine.num_layers or 0)
     return Unknown("a range with bounds that are not known")
 
 
@@ -321,6 +342,15 @@ def _slice(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site | N
     return slice(*args) if 1 <= len(args) <= 3 else Unknown("a slice")
 
 
+def _callable(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site | None, caller: Frame | None) -> Any:
+    value = args[0] if args else None
+    if isinstance(value, Function | BoundMethod | Closure | Partial | BuiltinMethod | ClassValue):
+        return True
+    if value is None or isinstance(value, bool | int | float | str | list | tuple | dict | set):
+        return False
+    return Unknown("callable")
+
+
 BUILTINS: dict[str, Callable[..., Any]] = {
     "len": _len,
     "getattr": _getattr,
@@ -357,9 +387,7 @@ BUILTINS: dict[str, Callable[..., Any]] = {
     "print": _print,
     "reversed": _reversed,
     "slice": _slice,
-    "callable": lambda machine, args, kwargs, site, caller: (
-        True if args and isinstance(args[0], Function | Closure | Partial | BuiltinMethod) else Unknown("callable")
-    ),
+    "callable": _callable,
     "id": lambda machine, args, kwargs, site, caller: Unknown("an identity"),
     "staticmethod": lambda machine, args, kwargs, site, caller: (
         Partial(args[0], (), {}) if args else Unknown("a static method")  # which no object is bound to

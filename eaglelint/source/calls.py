@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -12,9 +12,10 @@ import libcst as cst
 from eaglelint.source.construct import REST, bind_arguments, function_node, run_initialiser, sets_attribute
 from eaglelint.source.effort import follow, may_have_collected, may_have_written
 from eaglelint.source.externals import call_external
-from eaglelint.source.lookup import MISSING, find_method, global_value, list_payload
+from eaglelint.source.lookup import MISSING, class_mro, find_method, global_value, list_payload
 from eaglelint.source.machine import BudgetExceeded, Machine, TooLong
 from eaglelint.source.methods import call_builtin_method
+from eaglelint.source.modules import call_module_method
 from eaglelint.source.operators import add_tensors, normed, whole
 from eaglelint.source.slices import Site
 from eaglelint.source.values import (
@@ -23,6 +24,7 @@ from eaglelint.source.values import (
     BuiltinMethod,
     ClassValue,
     Closure,
+    ContextCall,
     Env,
     External,
     Frame,
@@ -39,7 +41,7 @@ from eaglelint.source.values import (
     Unknown,
 )
 
-__all__ = ["call_expression", "call_value", "carries_stream", "tensors_in"]
+__all__ = ["call_expression", "call_value", "carries_stream", "construct", "run_context", "tensors_in"]
 
 _COLLECTIVE = re.compile(r"(?:.*_)?(?:all_?reduce|all_?gather|reduce_scatter|broadcast)(?:_.*)?")
 _NORM = re.compile(r"norm", re.IGNORECASE)
@@ -54,7 +56,10 @@ def call_expression(machine: Machine, node: cst.Call, frame: Frame) -> Any:
 
     site = Site(frame.slice, node)
     if isinstance(node.func, cst.Name) and node.func.value == "super" and frame.owner is not None:
-        return SuperValue(frame.receiver, frame.owner)
+        after = evaluate(machine, node.args[0].value, frame) if len(node.args) == 2 else frame.owner
+        if isinstance(after, ClassValue):
+            return SuperValue(frame.receiver, after)
+        return Unknown("super of a class that is not known")
     callee = evaluate(machine, node.func, frame)
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
@@ -138,6 +143,8 @@ def _dispatch(
             return made
         case Instance():
             return _call_instance(machine, callee, args, kwargs, site, caller)
+        case BuiltinMethod() if isinstance(callee.receiver, Instance):
+            return call_module_method(machine, callee.receiver, callee.name, args, kwargs, site, caller)
         case BuiltinMethod():
             return call_builtin_method(machine, callee.receiver, callee.name, args, kwargs, site)
         case External():
@@ -266,13 +273,17 @@ def _call_function(
     caller: Frame | None,
 ) -> Any:
     instance = receiver if isinstance(receiver, Instance) else None
-    if (
+    initialises = (
         caller is not None
         and caller.wanted
         and instance is not None
         and instance is caller.initialising
-        and (function.info.name == "__init__" or sets_attribute(function, caller.wanted))
-    ):
+        and (function.info.name == "__init__" or sets_attribute(machine, instance, function, caller.wanted))
+    )
+    if any(decorator.endswith("contextmanager") for decorator in function.info.decorators):
+        args = args if receiver is None else (receiver, *args)
+        return ContextCall(function, args, kwargs, caller.wanted if caller is not None and initialises else None)
+    if initialises and caller is not None and caller.wanted and instance is not None:
         run_initialiser(machine, instance, function, args, kwargs, caller.wanted)
         return None if function.info.name == "__init__" else Unknown(f"the result of {function.info.name}")
     machine.followed.add((str(function.module.path), function.info.line))
@@ -285,8 +296,6 @@ def _call_function(
         return not_followed(machine, function.info.name, args, kwargs, site)
     if stub is not None:
         machine.used_stubs.add(stub.name)
-    if any(decorator.endswith("contextmanager") for decorator in function.info.decorators):
-        return Unknown("a context manager")
     if stub is None:
         wrapped = _decorated(machine, function)
         if wrapped is not None:
@@ -349,6 +358,35 @@ def _run_with_layers(
     if site is not None:
         machine.record("elsewhere", name, layers[0].layer, site)
     return result
+
+
+def run_context(machine: Machine, call: ContextCall, resume: Callable[[Any], None], site: Site | None) -> None:
+    """Run a context manager's function; ``resume`` runs the body of the ``with`` where it yields.
+
+    The forks on the way are those of the caller, whose variables the body changes.
+    """
+    from eaglelint.source.statements import run_suite
+
+    function = call.function
+    receiver = call.args[0] if function.owner is not None and call.args else None
+    if call.wanted is not None and isinstance(receiver, Instance):
+        run_initialiser(machine, receiver, function, call.args[1:], call.kwargs, call.wanted, resume)
+        return
+    if machine.depth >= machine.budget.depth:
+        raise BudgetExceeded(f"calls nested more than {machine.budget.depth} deep", site)
+    try:
+        piece, node = function_node(function)
+    except SyntaxError:
+        resume(Unknown("a context manager"))
+        return
+    name = f"{function.module.name}.{_qualname(function)}"
+    frame = Frame(piece, function.module, Env({}), name, function.owner, receiver, resume=resume)
+    frame.env.variables = bind_arguments(machine, node.params, call.args, call.kwargs, frame)
+    machine.depth += 1
+    try:
+        run_suite(machine, node.body, frame)
+    finally:
+        machine.depth -= 1
 
 
 def _decorated(machine: Machine, function: Function) -> Any:
@@ -576,6 +614,19 @@ def _adds_in_place(target: Any) -> bool:
     return isinstance(cls, ClassValue) and "fused_add" in cls.module.text(cls.info.line, cls.info.end_line)
 
 
+_ADDS = re.compile(r"add|resid\w*\s*\+|\+\s*\w*resid|\+=", re.IGNORECASE)
+_HANDS_ON = re.compile(r"^\s*return [^\n]*,\s*\(?resid\w*\)?$", re.M)
+
+
+def _hands_on(machine: Machine, target: Any) -> bool:
+    """Whether a norm returns the residual as it came: nothing in its class adds, and it says so."""
+    cls = target.receiver.cls if isinstance(target, BoundMethod) else getattr(target, "cls", None)
+    if not isinstance(cls, ClassValue):
+        return False
+    texts = [e.module.text(e.info.line, e.info.end_line) for e in class_mro(machine, cls) if isinstance(e, ClassValue)]
+    return not any(map(_ADDS.search, texts)) and any(map(_HANDS_ON.search, texts))
+
+
 def _call_norm(machine: Machine, callee: Any, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None) -> Any:
     """One tensor: its norm. A tensor and the residual: the norm of their sum, and the sum, the new residual."""
     values = [whole(value) for value in (*args, *kwargs.values())]
@@ -585,8 +636,11 @@ def _call_norm(machine: Machine, callee: Any, args: tuple[Any, ...], kwargs: dic
         if isinstance(second, Unknown):
             return machine.opaque("the residual of a norm is not known", site)
         return normed(machine, tensors[0])
+    if _hands_on(machine, callee):
+        return (normed(machine, tensors[0]), *tensors[1:])  # what else it is handed, it hands on
     if _adds_in_place(callee):
-        machine.in_place.add(callee.receiver.cls.info.name if isinstance(callee, BoundMethod) else callee.cls.info.name)
+        cls = callee.receiver.cls if isinstance(callee, BoundMethod) else callee.cls
+        machine.heap.set(machine.in_place, cls.info.name, None)
         machine.hand(tensors)
     total = tensors[0]
     for tensor in tensors[1:]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import libcst as cst
 
-from eaglelint.source.lookup import MISSING, class_mro, find_method
-from eaglelint.source.machine import Machine, Outcome, TooLong
+from eaglelint.source.lookup import MISSING, class_mro, find_method, global_value
+from eaglelint.source.machine import Machine, TooLong
 from eaglelint.source.prune import assigns_attribute, prune
 from eaglelint.source.slices import Slice
 from eaglelint.source.values import ClassValue, Env, Frame, Function, Instance, Unknown
@@ -121,6 +123,11 @@ def initial_attribute(machine: Machine, instance: Instance, name: str) -> Any:
         return MISSING
     # What __init__ leaves does not depend on what happens later: one computation serves every path.
     remembered = ("attribute", id(instance), name)
+    steps = machine.budget.attribute_steps // (8 if machine.in_layer else 1)
+    given_up = machine.memo.setdefault("attributes given up", {})
+    place = (instance.cls.module.name, instance.cls.info.name, name)
+    if given_up.get(place, 0) >= steps and machine.recall(remembered) is None:
+        return _too_long(machine, instance, name)
     instance.pending.add(name)
     machine.initialising += 1
     begun = machine.steps
@@ -132,7 +139,7 @@ def initial_attribute(machine: Machine, instance: Instance, name: str) -> Any:
             mark, asked = machine.heap.mark(), machine.asked
             origin = (machine.heap.name_of(instance.attrs), name)
             outcomes = machine.within(
-                machine.budget.attribute_steps // (8 if machine.in_layer else 1),
+                steps,
                 lambda: machine.explore(lambda: _build(machine, instance, initialiser, name), None),
             )
             if not any(outcome.changes for outcome in outcomes) and not machine.heap.changed(mark):
@@ -142,8 +149,8 @@ def initial_attribute(machine: Machine, instance: Instance, name: str) -> Any:
     except TooLong:
         if machine.steps > machine.soft_limit:
             raise
-        found = Unknown(f"{instance.cls.info.name}.{name} takes too long to follow")
-        machine.memo[remembered, machine.facts()] = (instance, [Outcome(found, None, [], {}, ())])
+        given_up[place] = steps  # another object of the class would take as long
+        found = _too_long(machine, instance, name)
     finally:
         machine.initialising -= 1
         if not machine.initialising:
@@ -155,6 +162,13 @@ def initial_attribute(machine: Machine, instance: Instance, name: str) -> Any:
         machine.heap.set(instance.lazy, name, found)
         if isinstance(found, list | dict | set):
             machine.memo.setdefault(("as made", id(found)), (found, list(found)))
+    return found
+
+
+def _too_long(machine: Machine, instance: Instance, name: str) -> Unknown:
+    assert instance.cls is not None
+    found = Unknown(f"{instance.cls.info.name}.{name} takes too long to follow")
+    machine.heap.set(instance.lazy, name, found)
     return found
 
 
@@ -189,8 +203,12 @@ def run_initialiser(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     name: str,
+    resume: Callable[[Any], None] | None = None,
 ) -> Any:
-    """Run the part of ``__init__``, or of a method that it calls, that leads to one attribute."""
+    """Run the part of ``__init__``, or of a method that it calls, that leads to one attribute.
+
+    ``resume`` is for a method that is a context manager, and runs the body of the ``with``.
+    """
     from eaglelint.source.statements import run_block
 
     assert instance.cls is not None
@@ -205,11 +223,12 @@ def run_initialiser(
             return False
         target, method = call.func.value, call.func.attr.value
         if method == "__init__":
-            base = find_method(machine, cls, "__init__", after=function.owner) if function.owner else None
+            after = _super_of(machine, target, function)
+            base = find_method(machine, cls, "__init__", after=after) if after is not None else None
             return base is not None and _may_set(machine, cls, base, name)
         if isinstance(target, cst.Name) and target.value == receiver:
             called = find_method(machine, cls, method)
-            return called is not None and called.info is not function.info and assigns_attribute(_text(called), name)
+            return called is not None and called.info is not function.info and _sets(machine, cls, called, name)
         return False
 
     cache = ("pruned", function.module.name, function.info.line, cls.info.name, name)
@@ -231,15 +250,43 @@ def run_initialiser(
         instance,
         initialising=instance,
         wanted=name,
+        resume=resume,
     )
     frame.env.variables = bind_arguments(machine, parameters, (instance, *args), kwargs, frame)
     run_block(machine, body, frame)
     return instance.building[-1].get(name, MISSING)
 
 
-def sets_attribute(function: Function, name: str) -> bool:
-    """Whether the text of a method assigns the attribute."""
-    return assigns_attribute(_text(function), name)
+def _super_of(machine: Machine, target: cst.BaseExpression, function: Function) -> ClassValue | None:
+    """The class behind which ``super()``, or ``super(CLASS, self)``, looks."""
+    if isinstance(target, cst.Call) and len(target.args) == 2 and isinstance(target.args[0].value, cst.Name):
+        named = global_value(machine, function.module, target.args[0].value.value)
+        return named if isinstance(named, ClassValue) else None
+    return function.owner
+
+
+def sets_attribute(machine: Machine, instance: Instance, function: Function, name: str) -> bool:
+    """Whether the text of a method, or of one that it calls, assigns the attribute."""
+    return instance.cls is not None and _sets(machine, instance.cls, function, name)
+
+
+def _sets(machine: Machine, cls: ClassValue, function: Function, name: str) -> bool:
+    cache = ("sets", cls.module.name, cls.info.name, function.module.name, function.info.line, name)
+    if cache not in machine.memo:
+        machine.memo[cache] = False  # a circle of calls ends here
+        text = _text(function)
+        machine.memo[cache] = assigns_attribute(text, name) or any(
+            called.info is not function.info and _sets(machine, cls, called, name)
+            for method in _called(text)
+            if (called := find_method(machine, cls, method)) is not None
+        )
+    return bool(machine.memo[cache])
+
+
+@lru_cache(maxsize=4096)
+def _called(text: str) -> frozenset[str]:
+    """The methods of its own object that a method calls."""
+    return frozenset(re.findall(r"\bself\.(\w+)\(", text))
 
 
 def _may_set(machine: Machine, cls: ClassValue, initialiser: Function, name: str) -> bool:
@@ -247,15 +294,7 @@ def _may_set(machine: Machine, cls: ClassValue, initialiser: Function, name: str
     cache = ("may set", cls.module.name, cls.info.name, initialiser.module.name, initialiser.info.line, name)
     if cache not in machine.memo:
         text = _text(initialiser)
-        found = assigns_attribute(text, name) or f'"{name}"' in text
-        if not found:
-            for method in set(re.findall(r"\bself\.(\w+)\(", text)):
-                called = find_method(machine, cls, method)
-                found = found or (
-                    called is not None
-                    and called.info is not initialiser.info
-                    and assigns_attribute(_text(called), name)
-                )
+        found = f'"{name}"' in text or _sets(machine, cls, initialiser, name)
         if not found and "__init__(" in text and initialiser.owner is not None:
             base = find_method(machine, cls, "__init__", after=initialiser.owner)
             found = base is not None and _may_set(machine, cls, base, name)

@@ -18,6 +18,7 @@ from eaglelint.source.slices import Site
 from eaglelint.source.values import (
     Branch,
     Cat,
+    ClassValue,
     Closure,
     Dim,
     Env,
@@ -312,9 +313,9 @@ def _boolean(machine: Machine, node: cst.BooleanOperation, frame: Frame) -> Any:
     if known is not None:
         return evaluate(machine, node.right, frame) if known == conjunction else left
     attempt = machine.try_out(lambda: evaluate(machine, node.right, frame))
-    if attempt is not None and isinstance(attempt[0], bool | None) and truth(attempt[0]) != conjunction:
-        # "unknown and False" is false, "unknown or True" is true, whatever the unknown is.
-        return not conjunction
+    if attempt is not None and isinstance(attempt[0], bool | None):
+        # "unknown and False" is false, "unknown or True" is true, whatever the unknown is; else it decides.
+        return left if truth(attempt[0]) == conjunction and isinstance(left, Unknown) else not conjunction
     return Unknown(left.why if isinstance(left, Unknown) else "a condition that is not known")
 
 
@@ -357,7 +358,7 @@ def _if_exp(machine: Machine, node: cst.IfExp, frame: Frame) -> Any:
     right = machine.try_out(lambda: evaluate(machine, node.orelse, frame))
     if left is not None and right is not None and not changes(left[2]) and not changes(right[2]):
         try:
-            return join(left[0], right[0])
+            return join(left[0], right[0], machine.meeting(Site(frame.slice, node)))
         except NotJoinable:
             pass
     return evaluate(machine, node.body if choose(machine, node.test, frame) else node.orelse, frame)
@@ -379,6 +380,9 @@ def _named(machine: Machine, node: cst.NamedExpr, frame: Frame) -> Any:
 
 def _yield(machine: Machine, node: cst.Yield, frame: Frame) -> Any:
     value = evaluate(machine, node.value, frame) if isinstance(node.value, cst.BaseExpression) else None
+    if frame.resume is not None:
+        frame.resume(value)
+        return None
     machine.record("yield", "", value, Site(frame.slice, node))
     return Unknown("what is sent into a generator")
 
@@ -450,7 +454,7 @@ def get_item(machine: Machine, receiver: Any, key: Any, site: Site) -> Any:
     if receiver is None:
         raise Raised("TypeError", "None has no items", site)
     if isinstance(receiver, dict):
-        return _dict_item(receiver, key, site)
+        return _dict_item(machine, receiver, key, site)
     if isinstance(receiver, list | tuple | str | range):
         if isinstance(key, slice) and _plain_slice(key):
             found = receiver[key]
@@ -460,7 +464,7 @@ def get_item(machine: Machine, receiver: Any, key: Any, site: Site) -> Any:
                 raise Raised("IndexError", f"index {key} of {len(receiver)} items", site)
             return receiver[key]
         if isinstance(key, Unknown) and isinstance(receiver, list | tuple) and receiver:
-            return _any_of(list(receiver))
+            return _any_of(machine, list(receiver), site)
         if isinstance(key, slice):
             return Unknown("a slice with bounds that are not known")
         if isinstance(key, Unknown):
@@ -472,13 +476,14 @@ def get_item(machine: Machine, receiver: Any, key: Any, site: Site) -> Any:
     return Unknown(receiver.why if isinstance(receiver, Unknown) else "an item of something unknown")
 
 
-def _dict_item(receiver: dict[Any, Any], key: Any, site: Site) -> Any:
+def _dict_item(machine: Machine, receiver: dict[Any, Any], key: Any, site: Site) -> Any:
     if isinstance(key, Unknown | Tensor):
-        return _any_of(list(receiver.values())) if receiver else Unknown("an item of an empty dict")
+        return _any_of(machine, list(receiver.values()), site) if receiver else Unknown("an item of an empty dict")
     try:
         if key in receiver:
             # What was stored under an unknown key may have been stored under this one.
-            return _any_of([receiver[key], *(value for known, value in receiver.items() if isinstance(known, Unknown))])
+            unsure = (value for known, value in receiver.items() if isinstance(known, Unknown))
+            return _any_of(machine, [receiver[key], *unsure], site)
     except TypeError:
         return Unknown("a key that cannot be looked up")
     if any(isinstance(known, Unknown) for known in receiver):
@@ -486,8 +491,12 @@ def _dict_item(receiver: dict[Any, Any], key: Any, site: Site) -> Any:
     raise Raised("KeyError", repr(key), site)
 
 
-def _any_of(values: list[Any]) -> Any:
-    """An unknown one of several values: known where they agree."""
+def _any_of(machine: Machine, values: list[Any], site: Site) -> Any:
+    """An unknown one of several values: known where they agree; each class of a table in its turn."""
+    classes = {id(value.info): value for value in values if isinstance(value, ClassValue)}
+    if len(classes) > 1 and all(isinstance(value, ClassValue) for value in values):
+        names = tuple(f"when {site.code} is {cls.info.name}" for cls in classes.values())
+        return list(classes.values())[machine.decide((site.path, site.code), names, site)]
     first = values[0]
     for other in values[1:]:
         try:

@@ -8,10 +8,22 @@ from typing import Any
 
 from eaglelint.source.builtins import BUILTINS
 from eaglelint.source.expressions import iterate
+from eaglelint.source.lookup import opaque_layers
 from eaglelint.source.machine import Machine
 from eaglelint.source.operators import normed, whole
 from eaglelint.source.slices import Site
-from eaglelint.source.values import Cat, Frame, Instance, Iteration, ModuleItems, Opaque, Partial, Tensor, Unknown
+from eaglelint.source.values import (
+    Cat,
+    Frame,
+    Instance,
+    Iteration,
+    ModuleHook,
+    ModuleItems,
+    Opaque,
+    Partial,
+    Tensor,
+    Unknown,
+)
 
 __all__ = ["call_external"]
 
@@ -57,10 +69,12 @@ def call_external(
         return machine.branch(args[0])
     if name == "intrinsic.given":
         return args[0]
+    if name == "intrinsic.decoder_layers":
+        return opaque_layers(machine)
     if name == "intrinsic.normed":
         return (
-            normed(machine, args[0])
-            if isinstance(args[0], Tensor)
+            normed(machine, whole(args[0]))
+            if isinstance(whole(args[0]), Tensor)
             else machine.opaque("the norm of an unknown value", site)
         )
     short = name.rsplit(".", 1)[-1]
@@ -90,6 +104,10 @@ def call_external(
         return _copy(machine, args[0], deep=name == "copy.deepcopy") if args else Unknown(name)
     if short in ("nullcontext", "no_grad", "inference_mode"):
         return Unknown(short)
+    if short == "register_module_module_registration_hook" and args:
+        return ModuleHook(args[0])
+    if short in ("WeakKeyDictionary", "WeakValueDictionary", "OrderedDict"):
+        return BUILTINS["dict"](machine, args, kwargs, site, caller)
     if short == "cast" and name.startswith("typing") and len(args) == 2:
         return args[1]
     if name in _BISECT and len(args) == 2 and isinstance(args[0], list | tuple):

@@ -55,6 +55,9 @@ class Stream:
     def _beside(output: tuple[Tensor, ...], final: Tensor | None) -> set[int]:
         if final is None:
             return set()
+        alone = [j for j, tensor in enumerate(output) if tensor.terms == final.terms]
+        if alone:
+            return set(range(len(output))) - {alone[0]}  # the layer has summed; what else it returns is an older state
         return {j for j, tensor in enumerate(output) if not tensor.terms <= final.terms}
 
     def _add(self, boundary: int, parts: list[Tensor]) -> None:

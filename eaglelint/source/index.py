@@ -59,7 +59,7 @@ class FileIndex:
 
     A name that is bound in several places has its last unconditional binding, else its first. ``changes`` has, for each
     variable, the lines of all top-level statements that set or change it, in order; ``statements`` those of all that
-    do more than define and import.
+    do more than define and import. ``alternatives``: the names that several sides of an ``if`` import, and its lines.
     """
 
     functions: dict[str, FunctionInfo] = field(default_factory=dict)
@@ -69,6 +69,7 @@ class FileIndex:
     assignments: dict[str, tuple[int, int]] = field(default_factory=dict)
     changes: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     statements: list[tuple[int, int]] = field(default_factory=list)
+    alternatives: dict[str, tuple[int, int]] = field(default_factory=dict)
 
 
 def index_source(source: bytes) -> FileIndex:
@@ -122,6 +123,8 @@ def _index_block(body: list[ast.stmt], index: FileIndex, *, conditional: bool = 
             case ast.Assign() | ast.AnnAssign() | ast.AugAssign():
                 _index_assignment(statement, index.assignments)
             case ast.If():
+                if not conditional:
+                    index.alternatives |= dict.fromkeys(_imported_twice(statement), _lines(statement))
                 _index_block(statement.body, index, conditional=True)
                 _index_block(statement.orelse, index, conditional=True)
             case ast.Try():
@@ -136,6 +139,26 @@ def _index_block(body: list[ast.stmt], index: FileIndex, *, conditional: bool = 
                 pass
         if not conditional:
             _note_changes(statement, index.changes)
+
+
+def _imported_twice(statement: ast.If) -> set[str]:
+    """The names that more than one side of an ``if`` imports."""
+    sides: list[set[str]] = []
+    rest: list[ast.stmt] = [statement]
+    while len(rest) == 1 and isinstance(rest[0], ast.If):
+        sides.append(_imported_names(rest[0].body))
+        rest = rest[0].orelse
+    sides.append(_imported_names(rest))
+    return {name for index, side in enumerate(sides) for name in side if any(name in other for other in sides[:index])}
+
+
+def _imported_names(body: list[ast.stmt]) -> set[str]:
+    return {
+        alias.asname or alias.name
+        for statement in body
+        if isinstance(statement, ast.ImportFrom)
+        for alias in statement.names
+    }
 
 
 def _bind(index: FileIndex, kind: dict[str, Any], name: str, value: Any, conditional: bool) -> None:

@@ -181,6 +181,8 @@ def _summarised(
         {id(holder.storage): tensor.storage for holder, tensor in zip(summary.holders, actual, strict=True)},
         layer.layer or 0,
     )
+    for name in summary.in_place:
+        machine.heap.set(machine.in_place, name, None)
     for box, key, changed in summary.changes:
         machine.heap.set(box, key, _substitute(machine, changed, inputs))
     written = [(actual[index], _substitute_tensor(machine, new, inputs)) for index, new in summary.written]
@@ -191,12 +193,16 @@ def _summarised(
 
 @dataclass(frozen=True, slots=True)
 class _Summary:
-    """What any layer of a class does to its inputs: to the boxes that hold them, in place, and what it returns."""
+    """What any layer of a class does to its inputs: to the boxes that hold them, in place, and what it returns.
+
+    ``in_place``: the norms it runs that may add in place.
+    """
 
     value: Any
     changes: list[tuple[Any, Any, Any]]
     holders: list[Tensor]
     written: list[tuple[int, Tensor]]
+    in_place: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +235,7 @@ def _summarise(
         outcomes = machine.explore(lambda: _run_layer(machine, twin, args, kwargs, site), site)
         left_something = len(machine.events) > events or len(machine.faults) > faults
         written = [(i, new) for i, holder in enumerate(holders) if (new := machine.current(holder)) is not holder]
+        in_place = tuple(machine.in_place)
         redo = machine.heap.rollback(inner)
         changes = _changes(machine, machine.heap.net(redo, inner), args, kwargs)
     finally:
@@ -236,7 +243,7 @@ def _summarise(
         machine.heap.rollback(mark)
     if len(outcomes) != 1 or outcomes[0].raised is not None or left_something or changes is None:
         return None
-    return _Summary(outcomes[0].value, changes, holders, written)
+    return _Summary(outcomes[0].value, changes, holders, written, in_place)
 
 
 def _changes(

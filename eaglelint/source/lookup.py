@@ -24,6 +24,7 @@ from eaglelint.source.values import (
     Frame,
     Function,
     Instance,
+    ModuleItems,
     ModuleValue,
     Partial,
     SuperValue,
@@ -35,17 +36,23 @@ from eaglelint.source.values import (
 
 __all__ = [
     "MISSING",
+    "TOKENS",
     "class_mro",
     "find_method",
     "find_setter",
     "get_attribute",
     "global_value",
     "import_value",
+    "is_module",
     "is_subclass",
 ]
 
 MISSING = object()
 
+_INTRINSICS = ("branch", "decoder_layers", "normed", "unread")  # what summaries may call
+_MODULE_METHODS = frozenset(
+    ["register_buffer", "register_parameter", "register_module", "add_module", "children", "named_children"]
+)
 _LAYER_LISTS = ("layers", "h", "blocks")
 _SEQUENCES = ("list", "List", "ModuleList", "torch.nn.ModuleList", "torch.nn.modules.container.ModuleList")
 
@@ -58,9 +65,16 @@ def global_value(machine: Machine, module: SourceModule, name: str, *, stub: boo
     key = (module.name, name)
     if key in machine.globals:
         return machine.globals[key]
+    if name in module.index.alternatives:
+        from eaglelint.source.alternatives import chosen_import
+
+        found = chosen_import(machine, module, name)
+        if found is not None:
+            machine.globals[key] = import_value(machine, module, found)
+            return machine.globals[key]
     bound = machine.tree.resolve(module, name)
     if bound is None:
-        return External(("intrinsic." if stub and name in ("branch", "normed", "unread") else "builtins.") + name)
+        return External(("intrinsic." if stub and name in _INTRINSICS else "builtins.") + name)
     value = _bound_value(machine, bound, name)
     machine.globals[key] = value
     return value
@@ -68,6 +82,9 @@ def global_value(machine: Machine, module: SourceModule, name: str, *, stub: boo
 
 def import_value(machine: Machine, module: SourceModule, found: Import) -> Any:
     """What an import statement inside a function brings in."""
+    source = machine.tree.module(module.absolute(found)) if found.attribute is not None else None
+    if source is not None and found.attribute in source.index.alternatives:
+        return global_value(machine, source, found.attribute or "")
     bound = machine.tree.resolve_import(module, found)
     return (
         Unknown(f"{found.attribute} cannot be imported")
@@ -78,7 +95,7 @@ def import_value(machine: Machine, module: SourceModule, found: Import) -> Any:
 
 def _bound_value(machine: Machine, bound: Binding | str, name: str) -> Any:
     if isinstance(bound, str):
-        return External(bound)
+        return False if bound.endswith("typing.TYPE_CHECKING") else External(bound)
     match bound.item:
         case None:
             return ModuleValue(bound.module)
@@ -225,6 +242,16 @@ def find_setter(machine: Machine, cls: ClassValue, name: str) -> Function | None
     return None
 
 
+def is_module(machine: Machine, value: Any) -> bool:
+    """Whether a value is an object of one of torch's modules, as far as it is known."""
+    if isinstance(value, ModuleItems):
+        return True
+    if not isinstance(value, Instance) or value.cls is None:
+        return False
+    bases = (entry for entry in class_mro(machine, value.cls) if isinstance(entry, str))
+    return any(base.startswith(("torch.nn", "nn.")) for base in bases)
+
+
 def list_payload(machine: Machine, cls: ClassValue) -> bool:
     return any(
         isinstance(entry, str) and entry.removeprefix("builtins.").split("[")[0] in _SEQUENCES
@@ -279,7 +306,8 @@ def get_attribute(machine: Machine, receiver: Any, name: str, site: Site | None 
         return _assume(machine, known)
     if name in _LAYER_LISTS and machine.num_layers:
         return opaque_layers(machine)
-    return _outside(machine, receiver, name, Unknown(f"{name} of something that is not known"))
+    key = f"{receiver.key}.{name}" if isinstance(receiver, Unknown) and receiver.key else ""
+    return _outside(machine, receiver, name, Unknown(f"{name} of something that is not known", key=key))
 
 
 def _made_by_module(machine: Machine, module: SourceModule, name: str) -> Any:
@@ -322,7 +350,7 @@ def _class_of(receiver: Any) -> ClassValue:
 
 def _tensor_attribute(receiver: Any, name: str) -> Any:
     if name in ("shape",) and isinstance(receiver, Tensor):
-        return Instance(None, name="shape", attrs={"of": receiver}, payload=[_TOKENS, Dim(1)])
+        return Instance(None, name="shape", attrs={"of": receiver}, payload=(TOKENS, Dim(1)))
     if name in ("T", "mT", "data") and isinstance(receiver, Tensor):
         return receiver
     if name.startswith("_") and isinstance(receiver, Tensor):
@@ -332,7 +360,7 @@ def _tensor_attribute(receiver: Any, name: str) -> Any:
     return BuiltinMethod(receiver, name)
 
 
-_TOKENS = 7  # a batch has tokens: some number that is neither 0 nor 1
+TOKENS = 7  # a batch has tokens: some number that is neither 0 nor 1
 
 
 def _instance_attribute(machine: Machine, instance: Instance, name: str) -> Any:
@@ -355,6 +383,8 @@ def _instance_attribute(machine: Machine, instance: Instance, name: str) -> Any:
             found = _class_attribute(machine, instance.cls, name, instance)
         if found is not MISSING:
             return _held_by_module(found, name) if instance.shared else found
+    if name in _MODULE_METHODS and is_module(machine, instance):
+        return BuiltinMethod(instance, name)
     if instance.payload is not None and hasattr(instance.payload, name):
         return BuiltinMethod(instance.payload, name)
     if name == "__class__" and instance.cls is not None:
@@ -371,7 +401,9 @@ def _instance_attribute(machine: Machine, instance: Instance, name: str) -> Any:
         return _outside(machine, instance, name, default)
     if name in _LAYER_LISTS and machine.num_layers and instance.layer is None and instance.name == "model":
         return opaque_layers(machine)
-    return _outside(machine, instance, name, Unknown(f"{name} of {instance.name or 'something that is not known'}"))
+    key = f"{instance.name}.{name}" if instance.is_config else ""
+    unknown = Unknown(f"{name} of {instance.name or 'something that is not known'}", key=key)
+    return _outside(machine, instance, name, unknown)
 
 
 def _value_in_init(machine: Machine, instance: Instance, name: str) -> Any:
@@ -400,7 +432,8 @@ _HARMLESS = re.compile(
 _DYNAMIC = re.compile(r"__getattr__|__dict__|__set_name__")
 # A buffer, a parameter or a module that is registered is an attribute from then on.
 _REGISTERED = re.compile(r"\b(?:register_(?:buffer|parameter|module)|add_module)\(\s*[\"'](\w+)[\"']")
-_SET_BY_NAME = re.compile(r"\bsetattr\(\s*(?:[\w.\[\]]+\s*,\s*[\"'](\w+)[\"'])?")
+# An attribute that is set by name, but not on a plain variable: that is another object.
+_SET_BY_NAME = re.compile(r"\bsetattr\((?!\s*(?!self\b|cls\b)\w+\s*,)\s*(?:[\w.\[\]]+\s*,\s*[\"'](\w+)[\"'])?")
 
 
 def _fully_known(machine: Machine, cls: ClassValue, name: str) -> bool:

@@ -10,10 +10,21 @@ from typing import Any
 from eaglelint.deployment import Deployment
 from eaglelint.source.assumptions import Assumption, assumed, assumptions_of
 from eaglelint.source.heap import CacheList, Heap, Lazily, Mark, Redo
-from eaglelint.source.same import NotJoinable, inessential, join, same, same_effects
+from eaglelint.source.same import Meeting, NotJoinable, inessential, join, same, same_effects
 from eaglelint.source.slices import Site
 from eaglelint.source.tree import SourceTree
-from eaglelint.source.values import BoundMethod, Branch, Input, Instance, Opaque, Partial, Tensor, TensorBuffer, Unknown
+from eaglelint.source.values import (
+    BoundMethod,
+    Branch,
+    Choice,
+    Input,
+    Instance,
+    Opaque,
+    Partial,
+    Tensor,
+    TensorBuffer,
+    Unknown,
+)
 
 __all__ = [
     "UNCLEAR",
@@ -205,9 +216,11 @@ class Machine:
         self.elsewhere: list[int] = CacheList()  # from which layer on they were run in a way that is not followed
         self.final: list[tuple[int, Tensor]] = CacheList()
         self.missing: list[tuple[str, Site]] = CacheList()  # attributes that were read and that nothing sets
+        self.provisos: dict[str, None] = {}  # what every answer of the run holds for, "when ..."; nothing takes it back
         self.handed: dict[int, Any] = self.heap.cache()  # storages that were handed to a layer or to an add-norm
-        self.in_place: set[str] = set()  # classes of norms that may add in place
+        self.in_place: dict[str, None] = self.heap.cache()  # classes of norms that ran and may add in place
         self.overwritten: dict[int, Tensor] = self.heap.cache()  # what tensors that were changed in place hold now
+        self.module_hooks: list[Any] = []  # functions that torch calls with each module that becomes a child
         self.memo: dict[Any, Any] = {}
         # A user's script, not an engine: a loop over something unknown is gone through once, and an unknown condition
         # on a loop's own index ends the run. ``outside`` and ``outside_call`` say what is read from, and what is
@@ -311,6 +324,10 @@ class Machine:
         """Note that an attribute is read that no class among its bases sets."""
         self.heap.touch(self.missing)
         self.missing.append((attribute, site))
+
+    def provide(self, proviso: str) -> None:
+        """Note that all answers hold only so: ``when ...``."""
+        self.provisos[proviso] = None
 
     def hand(self, tensors: Iterable[Tensor]) -> None:
         """Note what a layer or an add-norm is handed: what either does in place, it does to an uncopied capture."""
@@ -455,6 +472,11 @@ class Machine:
         """Whether this path has taken that choice."""
         return (key, texts) in self._scope.facts
 
+    @property
+    def trying(self) -> int:
+        """How many trials are running, one inside the other."""
+        return self._scope.trying
+
     def facts(self) -> frozenset[Any]:
         """The choices that hold on this path."""
         return frozenset(self._scope.facts.items())
@@ -502,7 +524,8 @@ class Machine:
             redo = self.heap.rollback(mark)
             read = tuple(value for decision in scope.taken for value in scope.values.get(decision.key, ()))
             found = Outcome(value, raised, redo, self.heap.net(redo, mark), tuple(scope.taken), read)
-            if not any(_merge(self.heap, found, other) for other in outcomes):
+            meeting = self.meeting(site, scope.taken)
+            if not any(_merge(self.heap, found, other, meeting) for other in outcomes):
                 outcomes.append(found)
             if len(outcomes) > self.budget.outcomes:
                 raise BudgetExceeded(f"more than {self.budget.outcomes} different outcomes of one call", site)
@@ -514,13 +537,27 @@ class Machine:
             self.heap.replay(outcomes[0].redo)
         return outcomes
 
+    def meeting(self, site: Site | None, decisions: Iterable[Decision] = ()) -> Meeting | None:
+        """How the tensors of two paths are joined here; None outside the layers, where they are kept apart."""
+        if not self.in_layer:
+            return None
+        place = "" if site is None else str(id(site.node))
+        return Meeting(self.layer, ", ".join([place, *(decision.text for decision in decisions)]))
+
     def take(self, outcomes: list[Outcome], key: tuple[str, str], site: Site | None) -> Outcome:
         """The outcome that this path goes on with: the only one, or one of several by decision."""
         chosen = outcomes[0]
         if len(outcomes) > 1:
-            texts = tuple(_condition(outcome, outcomes) for outcome in outcomes)
             values = tuple(value for outcome in outcomes for value in outcome.values)
-            chosen = outcomes[self.decide(key, texts, _deciding_site(chosen, site), values)]
+            where = _deciding_site(chosen, site)
+            deciding = _deciding(outcomes)
+            if deciding is not None:
+                # The condition itself, so that it is the same one wherever else it decides.
+                choice = self.decide(deciding[0].key, deciding[0].texts, where, values)
+                chosen = next(o for o, d in zip(outcomes, deciding, strict=True) if d.choice == choice)
+            else:
+                texts = tuple(_condition(outcome, outcomes) for outcome in outcomes)
+                chosen = outcomes[self.decide(key, texts, where, values)]
             self.heap.replay(chosen.redo)
         if chosen.raised is not None:
             raise chosen.raised
@@ -538,7 +575,7 @@ def _agrees(before: Any, now: Any) -> bool:
     return not isinstance(now, bool | int | float | str | None) or bool(before == now)
 
 
-def _merge(heap: Heap, new: Outcome, known: Outcome) -> bool:
+def _merge(heap: Heap, new: Outcome, known: Outcome, meeting: Meeting | None) -> bool:
     """Merge an outcome into a known one where they agree, or differ in nothing that matters."""
     if (new.raised is None) != (known.raised is None):
         return False
@@ -548,13 +585,32 @@ def _merge(heap: Heap, new: Outcome, known: Outcome) -> bool:
     if unclear is None:
         return False
     try:
-        known.value = join(known.value, new.value)
+        known.value = _depending(known, new) or join(known.value, new.value, meeting)
     except NotJoinable:
         return False
     for place in unclear:
         known.net[place] = UNCLEAR
         known.redo.append((heap.container(place), place[1], UNCLEAR))
     return True
+
+
+def _depending(known: Outcome, new: Outcome) -> Unknown | None:
+    """A truth value that one choice decides, with that choice: what tests it later is the same condition."""
+    theirs = {decision.key: decision for decision in new.decisions}
+    if isinstance(known.value, Unknown):
+        choice = known.value.choice
+        decision = theirs.get(choice.key) if choice is not None else None
+        if choice is None or decision is None or decision.texts != choice.texts:
+            return None
+        return known.value if choice.values[decision.choice] is new.value else None
+    if not (isinstance(known.value, bool) and isinstance(new.value, bool)) or known.value is new.value:
+        return None
+    differing = [d for d in known.decisions if d.key in theirs and theirs[d.key].choice != d.choice]
+    if len(differing) != 1 or len(differing[0].texts) != 2:
+        return None
+    first = differing[0]
+    values = (known.value, new.value) if first.choice == 0 else (new.value, known.value)
+    return Unknown("it depends on a condition that is not known", choice=Choice(first.key, first.texts, values))
 
 
 def changes(net: dict[tuple[Any, Any], Any]) -> bool:
@@ -606,6 +662,15 @@ def _condition(outcome: Outcome, others: list[Outcome]) -> str:
             if theirs.get(decision.key, decision.text) != decision.text:
                 return decision.text
     return outcome.decisions[-1].text if outcome.decisions else "otherwise"
+
+
+def _deciding(outcomes: list[Outcome]) -> list[Decision] | None:
+    """The decision on one condition that tells all outcomes apart, for each of them; None where there is none."""
+    for first in outcomes[0].decisions:
+        found = [d for outcome in outcomes for d in outcome.decisions if (d.key, d.texts) == (first.key, first.texts)]
+        if len(outcomes) == len(first.texts) == len(found) == len({d.choice for d in found}):
+            return found
+    return None
 
 
 def _deciding_site(outcome: Outcome, site: Site | None) -> Site | None:

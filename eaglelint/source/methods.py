@@ -10,7 +10,7 @@ from eaglelint.source.expressions import iterate
 from eaglelint.source.machine import Machine, Raised
 from eaglelint.source.operators import binary, holds_unknown, whole
 from eaglelint.source.slices import Site
-from eaglelint.source.values import ModuleItems, Tensor, TensorBuffer, TensorView, Unknown
+from eaglelint.source.values import Cat, Dim, ModuleItems, Tensor, TensorBuffer, TensorView, Unknown
 
 __all__ = ["call_builtin_method"]
 
@@ -222,7 +222,7 @@ def _tensor_method(
         machine.heap.born(buffer.writes)
         return buffer
     if name in ("split", "chunk", "unbind", "tensor_split"):
-        return Unknown(f"the parts of a tensor after {name}")
+        return _parts(machine, receiver, name, args, kwargs)
     if name in ("narrow", "index_select") and (kwargs.get("dim", args[0] if args else None)) != 0:
         return machine.opaque(f"the tensor method {name} may choose features", site)
     if name in _KEEPING:
@@ -238,4 +238,18 @@ def _tensor_method(
 
     if carries_stream(machine, receiver) and machine.layer != -1:
         return machine.opaque(f"the tensor method {name} is not followed", site)
+    return machine.branch(f"tensor.{name}")
+
+
+def _parts(machine: Machine, tensor: Tensor, name: str, args: _Args, kwargs: dict[str, Any]) -> Any:
+    """The parts of a tensor: of a concatenation of states, those; of a branch, branches."""
+    from eaglelint.source.calls import carries_stream
+
+    term = tensor.single()
+    size = kwargs.get("split_size", args[0] if args else None)
+    axis = kwargs.get("dim", args[1] if len(args) > 1 else 0)
+    if name == "split" and isinstance(term, Cat) and size == Dim(1) and axis == -1:
+        return term.parts
+    if carries_stream(machine, tensor) or isinstance(term, Cat):
+        return Unknown(f"the parts of a tensor after {name}")
     return machine.branch(f"tensor.{name}")

@@ -17,14 +17,21 @@ __all__ = ["Effects", "assigns_attribute", "prune"]
 _MUTATING = frozenset(["add", "append", "clear", "extend", "insert", "pop", "remove", "setdefault", "update"])
 
 
+_REGISTERING = frozenset(["register_buffer", "register_parameter", "register_module", "add_module"])
+
+
 @dataclass(slots=True)
 class Effects:
-    """What a statement may change, and what it reads. ``calls`` are its calls of methods on a plain name."""
+    """What a statement may change, and what it reads. ``calls`` are its calls of methods on a plain name.
+
+    ``yields``: in a context manager, it runs what stands inside the ``with``.
+    """
 
     names: set[str] = field(default_factory=set)
     attributes: set[tuple[str, str]] = field(default_factory=set)
     calls: list[cst.Call] = field(default_factory=list)
     reads: set[str] = field(default_factory=set)
+    yields: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +100,11 @@ def _thin(statement: cst.BaseStatement, wanted: _Wanted, needed: set[str]) -> cs
         return None
     if isinstance(statement, cst.If):
         return _thin_if(statement, wanted, needed)
-    if isinstance(statement, cst.With) and isinstance(statement.body, cst.IndentedBlock):
+    if (
+        isinstance(statement, cst.With)
+        and isinstance(statement.body, cst.IndentedBlock)
+        and not _sets_around(statement, wanted)
+    ):
         inner = _keep(statement.body.body, wanted, needed)
         for item in statement.items:
             needed |= _effects(item, wanted).reads
@@ -101,6 +112,11 @@ def _thin(statement: cst.BaseStatement, wanted: _Wanted, needed: set[str]) -> cs
     # Loops and try blocks are kept whole: what they leave out would change what they mean.
     needed |= _effects(statement, wanted).reads
     return statement
+
+
+def _sets_around(statement: cst.With, wanted: _Wanted) -> bool:
+    """Whether a context sets the attribute, and so may see whatever its body does."""
+    return any(wanted.sets_it(call) for item in statement.items for call in _effects(item, wanted).calls)
 
 
 def _thin_if(statement: cst.If, wanted: _Wanted, needed: set[str]) -> cst.If | None:
@@ -125,7 +141,7 @@ def _thin_if(statement: cst.If, wanted: _Wanted, needed: set[str]) -> cst.If | N
 
 
 def _contributes(effects: Effects, wanted: _Wanted, needed: set[str]) -> bool:
-    if effects.names & needed or (wanted.receiver, wanted.name) in effects.attributes:
+    if effects.yields or effects.names & needed or (wanted.receiver, wanted.name) in effects.attributes:
         return True
     for call in effects.calls:
         if wanted.sets_it(call):
@@ -177,6 +193,8 @@ def _collect(node: cst.CSTNode, effects: Effects, wanted: _Wanted) -> None:
             effects.names.add(node.name.value)
         case cst.Call():
             _call(node, effects)
+        case cst.Yield():
+            effects.yields = True
     for child in children(node):
         if isinstance(child, cst.BaseStatement):
             inner = _effects(child, wanted)
@@ -184,6 +202,7 @@ def _collect(node: cst.CSTNode, effects: Effects, wanted: _Wanted) -> None:
             effects.attributes |= inner.attributes
             effects.calls += inner.calls
             effects.reads |= inner.reads
+            effects.yields |= inner.yields
         else:
             _collect(child, effects, wanted)
 
@@ -191,6 +210,10 @@ def _collect(node: cst.CSTNode, effects: Effects, wanted: _Wanted) -> None:
 def _call(node: cst.Call, effects: Effects) -> None:
     if isinstance(node.func, cst.Attribute):
         effects.calls.append(node)
+        if node.func.attr.value in _REGISTERING and node.args and isinstance(node.func.value, cst.Name):
+            key = node.args[0].value
+            if isinstance(key, cst.SimpleString):
+                effects.attributes.add((node.func.value.value, str(key.evaluated_value)))
     elif isinstance(node.func, cst.Name) and node.func.value == "setattr" and len(node.args) == 3:
         owner, key = node.args[0].value, node.args[1].value
         if isinstance(owner, cst.Name) and isinstance(key, cst.SimpleString):

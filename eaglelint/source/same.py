@@ -2,16 +2,49 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from eaglelint.source.values import BoundMethod, Instance, Partial, Tensor, TensorBuffer, Unknown
+from eaglelint.source.values import BoundMethod, Branch, Instance, Norm, Partial, Tensor, TensorBuffer, Term, Unknown
 
-__all__ = ["NotJoinable", "inessential", "join", "same", "same_effects"]
+__all__ = ["Meeting", "NotJoinable", "inessential", "join", "same", "same_effects"]
 
 
 class NotJoinable(Exception):
     """The two values matter, and differ: the paths stay apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """Where two paths meet inside a decoder layer, and the memory that the tensors have there.
+
+    Which module computed a branch, and from what, does not matter to the stream: where the paths differ in branches of
+    this layer alone, they go on with one branch that stands for either. It is named after the condition, so that only
+    what depends on the same condition in the same way is equal.
+    """
+
+    layer: int
+    where: str
+    storages: dict[tuple[int, int], object] = field(default_factory=dict)
+
+    def join(self, left: Tensor, right: Tensor) -> Tensor:
+        ours, theirs = left.terms - right.terms, right.terms - left.terms
+        if not all(self._is_branch(term) for term in ours | theirs):
+            raise NotJoinable
+        either = " or ".join(sorted((_name_of(ours), _name_of(theirs))))
+        joined = Branch(self.layer, 0, f"{either} ({self.where})")
+        storage: object = left.storage
+        if left.storage is not right.storage:
+            storage = self.storages.setdefault((id(left.storage), id(right.storage)), object())
+        return Tensor((left.terms & right.terms) | {joined}, storage=storage)
+
+    def _is_branch(self, term: Term) -> bool:
+        return isinstance(term, Norm) or (isinstance(term, Branch) and term.layer == self.layer)
+
+
+def _name_of(terms: frozenset[Term]) -> str:
+    """A name that two sums share only where they are equal."""
+    return " + ".join(sorted(f"{t.what}#{t.serial}" if isinstance(t, Branch) else repr(t) for t in terms)) or "nothing"
 
 
 def same(left: Any, right: Any, seen: frozenset[tuple[int, int]] = frozenset()) -> bool:
@@ -67,10 +100,11 @@ def same_effects(left: Any, right: Any, seen: frozenset[tuple[int, int]] = froze
     )
 
 
-def join(left: Any, right: Any) -> Any:
+def join(left: Any, right: Any, meeting: Meeting | None = None) -> Any:
     """The value where two paths meet.
 
-    Values that cannot carry a hidden state or steer a loop become unknown where they differ.
+    Values that cannot carry a hidden state or steer a loop become unknown where they differ; inside a layer, branches
+    become one that stands for either.
 
     Raises:
         NotJoinable: The difference matters: a tensor, a list, a layer, a number, a function.
@@ -78,7 +112,9 @@ def join(left: Any, right: Any) -> Any:
     if same(left, right):
         return left
     if isinstance(left, tuple) and isinstance(right, tuple) and len(left) == len(right):
-        return tuple(join(a, b) for a, b in zip(left, right, strict=True))
+        return tuple(join(a, b, meeting) for a, b in zip(left, right, strict=True))
+    if meeting is not None and isinstance(left, Tensor) and isinstance(right, Tensor):
+        return meeting.join(left, right)
     if _plain(left) and _plain(right):
         return Unknown("it depends on a condition that is not known")
     if isinstance(left, Instance) and isinstance(right, Instance):

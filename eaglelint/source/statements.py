@@ -9,16 +9,27 @@ from typing import Any
 import libcst as cst
 
 from eaglelint.source.assign import assign, delete
-from eaglelint.source.calls import call_value
+from eaglelint.source.calls import call_value, run_context
 from eaglelint.source.construct import default_values
 from eaglelint.source.expressions import evaluate, iterate, truth
 from eaglelint.source.index import Import
 from eaglelint.source.lookup import MISSING, class_mro, get_attribute, import_value
-from eaglelint.source.machine import UNCLEAR, Machine, Raised, TooLong, same_net
+from eaglelint.source.machine import UNCLEAR, Machine, NeedsDecision, Raised, TooLong, same_net
 from eaglelint.source.operators import binary
 from eaglelint.source.same import NotJoinable, join
 from eaglelint.source.slices import Site
-from eaglelint.source.values import BoundMethod, ClassValue, Closure, Frame, Instance, Iteration, Tensor, Unknown
+from eaglelint.source.values import (
+    BoundMethod,
+    ClassValue,
+    Closure,
+    ContextCall,
+    Frame,
+    Instance,
+    Iteration,
+    ModuleHook,
+    Tensor,
+    Unknown,
+)
 from eaglelint.source.walk import children
 
 __all__ = ["Flow", "run_block", "run_function_body"]
@@ -135,7 +146,7 @@ def _run_if(machine: Machine, statement: cst.If, frame: Frame) -> Flow:
     known = _test(machine, statement.test, frame)
     if known is not None:
         return _run_side(machine, statement, known, frame)
-    if _merged(machine, frame, lambda side: _run_side(machine, statement, side, frame)):
+    if _merged(machine, frame, statement, lambda side: _run_side(machine, statement, side, frame)):
         return None
     return _run_side(machine, statement, choose(machine, statement.test, frame), frame)
 
@@ -171,6 +182,9 @@ def choose(machine: Machine, test: cst.BaseExpression, frame: Frame) -> bool:
     inner, negated = test, False
     while isinstance(inner, cst.UnaryOperation) and isinstance(inner.operator, cst.Not):
         inner, negated = inner.expression, not negated
+    earlier = _earlier_choice(machine, inner, frame)
+    if earlier is not None:
+        return earlier != negated
     code = frame.slice.code(inner)
     opposite = f"not ({code})" if " " in code else f"not {code}"
     if isinstance(inner, cst.Comparison) and len(inner.comparisons) == 1:
@@ -187,6 +201,18 @@ def choose(machine: Machine, test: cst.BaseExpression, frame: Frame) -> bool:
     values = _read_values(machine, test, frame) if machine.script else ()
     choice = machine.decide(key, texts, Site(frame.slice, test), values)
     return (texts[choice] == holds) != negated
+
+
+def _earlier_choice(machine: Machine, test: cst.BaseExpression, frame: Frame) -> bool | None:
+    """The side that another condition decides, the one that this truth value comes from."""
+    attempt = machine.try_out(lambda: evaluate(machine, test, frame))
+    value = attempt[0] if attempt is not None else None
+    if not isinstance(value, Unknown) or value.choice is None:
+        return None
+    known = value.choice
+    if machine.is_decided(known.key, known.texts[::-1]):
+        known = replace(known, texts=known.texts[::-1], values=known.values[::-1])
+    return known.values[machine.decide(known.key, known.texts, Site(frame.slice, test))]
 
 
 def _unknown_parts(machine: Machine, test: cst.BaseExpression, frame: Frame) -> list[cst.BaseExpression]:
@@ -236,7 +262,7 @@ class _Read(cst.CSTVisitor):
         self.attributes.append(node)
 
 
-def _merged(machine: Machine, frame: Frame, run: Callable[[bool], Flow]) -> bool:
+def _merged(machine: Machine, frame: Frame, statement: cst.If, run: Callable[[bool], Flow]) -> bool:
     """Try both sides; where they leave the same behind, or differ in nothing that matters, go on with one state."""
     before = dict(frame.env.variables)
     tried = []
@@ -253,7 +279,8 @@ def _merged(machine: Machine, frame: Frame, run: Callable[[bool], Flow]) -> bool
         unclear = same_net(machine.heap, net, other_net)
         if unclear is None:
             return False
-        variables = {name: join(left.get(name), right.get(name)) for name in left.keys() | right.keys()}
+        meeting = machine.meeting(Site(frame.slice, statement))
+        variables = {name: join(left.get(name), right.get(name), meeting) for name in left.keys() | right.keys()}
     except NotJoinable:
         return False
     machine.heap.replay(redo)
@@ -440,14 +467,53 @@ def _touch_target(target: cst.CSTNode, found: _Touched) -> None:
 
 
 def _run_with(machine: Machine, statement: cst.With, frame: Frame) -> Flow:
-    for item in statement.items:
-        value = evaluate(machine, item.item, frame)
-        enter = get_attribute(machine, value, "__enter__") if isinstance(value, Instance) else MISSING
-        if isinstance(enter, BoundMethod):
-            value = call_value(machine, enter, (), {}, Site(frame.slice, item))
+    return _enter(machine, statement.items, statement.body, frame)
+
+
+def _enter(machine: Machine, items: Sequence[cst.WithItem], body: cst.BaseSuite, frame: Frame) -> Flow:
+    """Enter one context after another, then run the body."""
+    if not items:
+        return run_suite(machine, body, frame)
+    item, rest = items[0], items[1:]
+    value = evaluate(machine, item.item, frame)
+    if isinstance(value, ContextCall):
+        return _enter_call(machine, value, item, rest, body, frame)
+    if isinstance(value, ModuleHook):
+        machine.heap.touch(machine.module_hooks)
+        machine.module_hooks.append(value.function)
+        try:
+            return _enter(machine, rest, body, frame)
+        finally:
+            machine.heap.touch(machine.module_hooks)
+            machine.module_hooks.remove(value.function)
+    enter = get_attribute(machine, value, "__enter__") if isinstance(value, Instance) else MISSING
+    if isinstance(enter, BoundMethod):
+        value = call_value(machine, enter, (), {}, Site(frame.slice, item))
+    if item.asname is not None:
+        assign(machine, item.asname.name, value, frame)
+    return _enter(machine, rest, body, frame)
+
+
+def _enter_call(
+    machine: Machine,
+    call: ContextCall,
+    item: cst.WithItem,
+    rest: Sequence[cst.WithItem],
+    body: cst.BaseSuite,
+    frame: Frame,
+) -> Flow:
+    flows: list[Flow] = []
+    trying = machine.trying
+
+    def resume(value: Any) -> None:
+        if machine.trying > trying:
+            raise NeedsDecision  # a side that yields is not tried out: the body would run in the wrong state
         if item.asname is not None:
             assign(machine, item.asname.name, value, frame)
-    return run_suite(machine, statement.body, frame)
+        flows.append(_enter(machine, rest, body, frame))
+
+    run_context(machine, call, resume, Site(frame.slice, item))
+    return flows[0] if flows else None
 
 
 def _run_try(machine: Machine, statement: cst.Try | cst.TryStar, frame: Frame) -> Flow:

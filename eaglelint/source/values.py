@@ -23,8 +23,10 @@ __all__ = [
     "Branch",
     "BuiltinMethod",
     "Cat",
+    "Choice",
     "ClassValue",
     "Closure",
+    "ContextCall",
     "Dim",
     "Env",
     "External",
@@ -34,6 +36,7 @@ __all__ = [
     "Instance",
     "Iteration",
     "LayerOutput",
+    "ModuleHook",
     "ModuleItems",
     "ModuleValue",
     "Norm",
@@ -171,11 +174,22 @@ class Dim:
 
 
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """The one condition that decides a truth value, and what it is on either side."""
+
+    key: tuple[str, str]
+    texts: tuple[str, ...]
+    values: tuple[bool, bool]
+
+
+@dataclass(frozen=True, slots=True)
 class Unknown:
     """A value that is not known. All unknown values are equal: two outcomes that are unknown agree."""
 
     why: str = field(default="", compare=False)
     present: bool = field(default=False, compare=False)  # known not to be None
+    choice: Choice | None = field(default=None, compare=False)
+    key: str = field(default="", compare=False)  # where it would stand in the target's config
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +249,26 @@ class Partial:
     kwargs: dict[str, Any]
 
 
+@dataclass(eq=False, slots=True)
+class ContextCall:
+    """A call of a ``@contextmanager`` function: it runs around the body of the ``with`` that enters it.
+
+    ``wanted`` is the attribute that is computed from ``__init__`` and that the function may set.
+    """
+
+    function: Function
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    wanted: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleHook:
+    """torch's ``register_module_module_registration_hook(function)``, in force while it is entered."""
+
+    function: Any
+
+
 @dataclass(frozen=True, slots=True)
 class SuperValue:
     receiver: Any
@@ -246,9 +280,9 @@ class Instance:
     """An object. Attributes that no method has set yet are computed from ``__init__`` when first read.
 
     ``cls`` is None for a stand-in of something outside the sources, whose other attributes are unknown.
-    ``payload`` is the list behind a subclass of ``list``. ``layer`` is its index where it is a decoder layer.
-    ``closed`` objects have no attributes but the given ones. ``shared`` ones are held by a module: what ``__init__``
-    leaves None in them is set at run time.
+    ``payload`` is the list behind a subclass of ``list``, the tuple that is a shape. ``layer`` is its index where it is
+    a decoder layer. ``closed`` objects have no attributes but the given ones. ``is_config``: a section of the target's
+    config. ``shared`` ones are held by a module: what ``__init__`` leaves None in them is set at run time.
     """
 
     cls: ClassValue | None
@@ -257,10 +291,11 @@ class Instance:
     attrs: dict[str, Any] = field(default_factory=dict)
     lazy: dict[str, Any] = field(default_factory=CacheDict)
     name: str = ""
-    payload: list[Any] | None = None
+    payload: list[Any] | tuple[Any, ...] | None = None
     layer: int | None = None
     siblings: list[Any] | None = None
     closed: bool = False
+    is_config: bool = False
     shared: bool = False
     pending: set[str] = field(default_factory=set)
     made: tuple[Site, ...] = ()  # the calls that led to the one that made it, the outermost first
@@ -292,6 +327,7 @@ class Frame:
     function: str = ""
     owner: ClassValue | None = None
     receiver: Any = None
+    resume: Any = None  # in a context manager: runs the body of the ``with`` on what is yielded
     # While an attribute is computed from a sliced __init__: attributes that were set meanwhile stay.
     initialising: Instance | None = None
     wanted: str | None = None
