@@ -381,6 +381,8 @@ def run_context(machine: Machine, call: ContextCall, resume: Callable[[Any], Non
         return
     name = f"{function.module.name}.{_qualname(function)}"
     frame = Frame(piece, function.module, Env({}), name, function.owner, receiver, resume=resume)
+    if isinstance(receiver, Instance) and receiver.building:
+        frame.initialising = receiver  # of the body only a part runs: what it leaves in the object is not final
     frame.env.variables = bind_arguments(machine, node.params, call.args, call.kwargs, frame)
     machine.depth += 1
     try:
