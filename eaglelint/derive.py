@@ -381,7 +381,7 @@ def _wiring(
         assumptions=_assumptions(request, machine),
         reason="; ".join(dict.fromkeys(reasons)) or None,
         summaries=len(machine.used_stubs),
-        evidence=_evidence(events, trail.parts),
+        evidence=_evidence(machine, events, trail.parts),
         faults=tuple(
             Fault(text, site.path, site.line, None, layer if layer >= 0 else 0) for text, site, layer in trail.faults
         ),
@@ -441,20 +441,21 @@ def _raise_evidence(raised: Raised) -> tuple[Evidence, ...]:
     )
 
 
-def _evidence(events: list[Event], parts: list[Tensor]) -> tuple[Evidence, ...]:
+def _evidence(machine: Machine, events: list[Event], parts: list[Tensor]) -> tuple[Evidence, ...]:
     """The lines that make the wiring: where the list was set, where each state was captured, where they were joined."""
     found: list[Evidence] = []
     setters = [event for event in events if event.kind == "set" and "layer" in event.name]
     if setters:
         last = setters[-1]
-        found.append(Evidence(last.site.path, last.site.line, f"{last.name} = {_show(last.value)}"))
+        path, line, _ = _place(machine, last.site)
+        found.append(Evidence(path, line, f"{last.name} = {_show(last.value)}"))
         if last.via is not None:
             found.append(Evidence(last.via.path, last.via.line, _shortened(last.via.code)))
     for slot, event in _by_slot([event for event in events if event.kind == "capture"], parts):
         via = event.via
         if via is not None and via.path != event.site.path:
             found.append(Evidence(via.path, via.line, _shortened(via.code), slot))
-        found.append(Evidence(event.site.path, event.site.line, event.site.code, slot))
+        found.append(Evidence(*_place(machine, event.site), slot))
     for event in events:
         if event.kind == "elsewhere":
             note = f"{event.name} runs the layers from {event.value} on and is not handed the list of captures"
@@ -463,6 +464,15 @@ def _evidence(events: list[Event], parts: list[Tensor]) -> tuple[Evidence, ...]:
     if joins:
         found.append(Evidence(joins[-1].site.path, joins[-1].site.line, joins[-1].site.code))
     return tuple(found)
+
+
+def _place(machine: Machine, site: Site) -> tuple[str, int, str]:
+    """The file, line and code of a place; in a summary, those of the function that it stands for."""
+    stub = next((stub for stub in machine.stubs.values() if stub.slice is site.slice), None)
+    function = stub.stands_for(machine.tree) if stub is not None else None
+    if function is None:
+        return site.path, site.line, site.code
+    return function[0], function[1], function[2].strip()
 
 
 def _by_slot(captures: list[Event], parts: list[Tensor]) -> list[tuple[int, Event]]:

@@ -42,6 +42,14 @@ class Stub:
                 return place
         return None
 
+    def stands_for(self, tree: SourceTree) -> tuple[str, int, str] | None:
+        """The file, line and first line of the function in the scanned source; None where it has none."""
+        module = tree.module(self.module)
+        info = _find(module, self.function) if module is not None else None
+        if module is None or info is None:
+            return None
+        return module.display, info.line, module.text(info.line, info.line)
+
 
 def load_stubs(package: str) -> dict[tuple[str, str], Stub]:
     """The summaries for a package, by module and function."""
