@@ -11,6 +11,7 @@ from eaglelint.artifacts.embeddings import EmbeddingRows
 from eaglelint.artifacts.launch import Launch
 from eaglelint.artifacts.target import TargetConfig
 from eaglelint.artifacts.tokenizer import Tokenizer, TokenizerPair
+from eaglelint.draft_class import DraftClass
 from eaglelint.finding import Confidence, Edit, Finding, Related, Severity, Span
 from eaglelint.survey.facts import ClassFacts, EngineFacts, GraphsBeforeIds, Place, Run, Stored
 from eaglelint.wiring import Wiring
@@ -61,6 +62,7 @@ class Facts:
     ``checkpoint`` and ``target_checkpoint`` are the headers of what lies beside the two configs; None where nothing
     does. ``embeddings`` holds some rows of both embeddings where both have one; ``tokenizers`` says how the two
     tokenizers differ, where they do. ``launch`` is the command that starts the engine, where the user named one.
+    ``draft_classes`` says of each engine whose source is at hand whether it registers the draft's class.
     """
 
     draft: DraftConfig | None
@@ -75,6 +77,7 @@ class Facts:
     target_tokenizer: Tokenizer | None = None
     tokenizers: TokenizerPair | None = None
     launch: Launch | None = None
+    draft_classes: tuple[DraftClass, ...] = ()
 
 
 Check = Callable[["Rule", Facts], Iterator[Finding]]

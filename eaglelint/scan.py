@@ -12,6 +12,7 @@ from eaglelint.artifacts.draft_kinds import IDS_KEYS
 from eaglelint.artifacts.target import TargetConfig, read_target
 from eaglelint.beside import with_files
 from eaglelint.deployment import Deployment, parse_assumptions
+from eaglelint.draft_class import DraftClass, draft_class
 from eaglelint.exceptions import EaglelintError, UnreadableInput, WrongUsage
 from eaglelint.finding import Finding
 from eaglelint.project.discovery import display_path
@@ -116,6 +117,7 @@ def gather(
         )
     notes: tuple[str, ...] = ()
     ends: list[_End] = []
+    classes = _draft_classes(pipeline, draft)
     if pipeline.serving and kind not in CAPTURING_KINDS:
         notes = (_no_states(draft, kind),)
     elif pipeline.serving:
@@ -134,10 +136,21 @@ def gather(
         problems += end.source.problems
     servings = tuple(_judge(end, draft, training) for end in ends)
     engines = tuple(facts for end in ends if (facts := _engine(end)) is not None)
-    found = Facts(draft, target, training, servings, engines)
+    found = Facts(draft, target, training, servings, engines, draft_classes=classes)
     found, broken, more = with_files(found, pipeline.draft, pipeline.target, pipeline.launch)
     progress("asking the rules")
     return found, problems + broken, notes + more
+
+
+def _draft_classes(pipeline: PipelineInput, draft: DraftConfig) -> tuple[DraftClass, ...]:
+    """Whether each engine whose source is at hand registers the draft's class."""
+    if not pipeline.serving:
+        return ()
+    from eaglelint.serving import EngineHandle, open_serving
+
+    ends = (open_serving(spec, root=Path.cwd()) for spec in pipeline.serving)
+    classes = (draft_class(end, draft) for end in ends if isinstance(end, EngineHandle))
+    return tuple(found for found in classes if found is not None)
 
 
 def _kind(pipeline: PipelineInput, draft: DraftConfig) -> str:

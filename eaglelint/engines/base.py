@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import libcst as cst
 
@@ -17,11 +18,13 @@ from eaglelint.source.values import ClassValue, External, Instance, Partial, Ten
 
 __all__ = [
     "DraftReads",
+    "DraftRegistry",
     "Engine",
     "EngineSource",
     "Resolved",
     "adopt_config_class",
     "config_object",
+    "mentioned_names",
     "stand_in",
     "token_indices",
 ]
@@ -55,6 +58,26 @@ class Resolved:
 
     ids: Any
     captures: bool = True
+
+
+def mentioned_names(path: Path) -> frozenset[str]:
+    """The names of classes that stand in a file as text."""
+    try:
+        text = path.read_bytes()
+    except OSError:
+        return frozenset()
+    return frozenset(name.decode() for name in re.findall(rb"""["']([A-Z]\w{5,80})["']""", text))
+
+
+@runtime_checkable
+class DraftRegistry(Protocol):
+    """An engine whose registry of draft classes is read."""
+
+    def registered(self, source: EngineSource) -> tuple[frozenset[str], tuple[str, ...]]:
+        """The architectures that the engine's registry knows; and those of them that are drafts."""
+
+    def draft_names(self, architectures: tuple[str, ...]) -> tuple[str, ...]:
+        """The names under which the registry is asked for a draft with these architectures."""
 
 
 class Engine(Protocol):

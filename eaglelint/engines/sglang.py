@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from eaglelint.engines.base import EngineSource, adopt_config_class, enum_member, stand_in
+from eaglelint.engines.base import EngineSource, adopt_config_class, enum_member, mentioned_names, stand_in
 from eaglelint.source.construct import bind_arguments, function_node
 from eaglelint.source.index import ClassInfo, FunctionInfo
 from eaglelint.source.lookup import MISSING, find_method, get_attribute
@@ -27,6 +27,7 @@ _SETTERS = {
 }
 # Classes of drafts inherit their target's setter and are no targets themselves.
 _DRAFT_CLASS = re.compile(r"(?:NextN|MTP|Eagle3?|AssistantForCausalLM)$")
+_ANY_DRAFT = re.compile(r"NextN|MTP|Eagle|Draft|DFlash|DSpark")
 _ALGORITHMS = {"eagle3": "EAGLE3", "peagle": "EAGLE3", "dflash": "DFLASH", "domino": "DFLASH", "dspark": "DSPARK"}
 
 
@@ -42,6 +43,15 @@ class SGLang:
             if (candidate / "srt" / "models").is_dir():
                 return candidate
         return None
+
+    def registered(self, source: EngineSource) -> tuple[frozenset[str], tuple[str, ...]]:
+        names = [name for path in source.tree.files(source.package / "srt" / "models") for name in _entries(path)]
+        # Names that the reading of configs mentions may be changed to others before the registry is asked.
+        changed = mentioned_names(source.package / "srt" / "configs" / "model_config.py")
+        return changed.union(names), tuple(sorted(name for name in set(names) if _ANY_DRAFT.search(name)))
+
+    def draft_names(self, architectures: tuple[str, ...]) -> tuple[str, ...]:
+        return architectures
 
     def target_class(self, source: EngineSource, name: str) -> Binding | None:
         found = list(source.tree.find_classes(name, (source.package / "srt" / "models",)))

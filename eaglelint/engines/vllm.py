@@ -9,7 +9,7 @@ from typing import Any
 import libcst as cst
 
 from eaglelint.engines.base import EngineSource, stand_in, token_indices
-from eaglelint.engines.vllm_registry import draft_class, target_class, target_classes
+from eaglelint.engines.vllm_registry import draft_class, registered, target_class, target_classes
 from eaglelint.source.calls import call_value, construct
 from eaglelint.source.expressions import evaluate
 from eaglelint.source.index import ClassInfo, FunctionInfo
@@ -54,6 +54,13 @@ class VLLM:
             if (candidate / "model_executor" / "models").is_dir():
                 return candidate
         return None
+
+    def registered(self, source: EngineSource) -> tuple[frozenset[str], tuple[str, ...]]:
+        return registered(source)
+
+    def draft_names(self, architectures: tuple[str, ...]) -> tuple[str, ...]:
+        """With the prefixes that transformers_utils/configs/eagle.py (0.33.0) puts before a name that lacks them."""
+        return (*architectures, *(prefix + name for name in architectures for prefix in ("Eagle", "Eagle3", "DFlash")))
 
     def target_class(self, source: EngineSource, name: str) -> Binding | None:
         return target_class(source, name)

@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from eaglelint.engines.base import EngineSource
+from eaglelint.engines.base import EngineSource, mentioned_names
 from eaglelint.source.index import ClassInfo
 from eaglelint.source.lookup import class_mro, global_value
 from eaglelint.source.machine import Machine
 from eaglelint.source.tree import Binding
 from eaglelint.source.values import ClassValue
 
-__all__ = ["draft_class", "target_class", "target_classes"]
+__all__ = ["draft_class", "registered", "target_class", "target_classes"]
 
 _INTERFACE = "SupportsEagle3"
 _TABLE = re.compile(r"_[A-Z_]+_MODELS")
@@ -29,6 +29,16 @@ def target_class(source: EngineSource, name: str) -> Binding | None:
 def draft_class(source: EngineSource, name: str) -> Binding | None:
     """The same for a draft, which has a table of its own."""
     return _class_of(source, name, drafts=True)
+
+
+def registered(source: EngineSource) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Every architecture that the registry knows, and those of drafts.
+
+    Names that the reading of a speculative config mentions may be changed before the registry is asked, and count.
+    """
+    drafts = tuple(sorted(_rows(source, drafts=True)))
+    changed = mentioned_names(source.package / "config" / "speculative.py")
+    return changed.union(drafts, _rows(source, drafts=False)), drafts
 
 
 def _class_of(source: EngineSource, name: str, *, drafts: bool) -> Binding | None:

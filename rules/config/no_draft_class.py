@@ -1,11 +1,13 @@
-"""The draft's config names no class, or the class of a whole model."""
+"""The draft's config names no class, one that the engine does not have, or that of a whole model."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from difflib import get_close_matches
 
 from eaglelint.artifacts.draft import DraftConfig
+from eaglelint.draft_class import DraftClass
 from eaglelint.finding import Edit, Finding
 from eaglelint.rule import Facts, Rule
 
@@ -35,6 +37,11 @@ def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
             identity=("none",),
         )
         return
+    unregistered = [found for found in facts.draft_classes if not found.registered]
+    for found in unregistered:
+        yield _unregistered(rule, draft, found)
+    if unregistered:
+        return
     name = draft.architectures[0]
     layers = stated_by(draft, "num_hidden_layers")
     small = draft.kind in ("eagle3", "eagle") or (
@@ -59,6 +66,21 @@ def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
     )
 
 
+def _unregistered(rule: Rule, draft: DraftConfig, found: DraftClass) -> Finding:
+    name = draft.architectures[0]
+    near = get_close_matches(name, found.known, n=3, cutoff=0.6)
+    place = draft.node("architectures", "0")
+    return rule.finding(
+        f"{found.engine} registers no class {name}: it stops, or loads the draft as something else",
+        draft.span("architectures") if place is None else place.span,
+        confidence="likely",
+        annotation=f"not among {len(found.known)} classes of drafts",
+        help=(f"Classes of drafts with similar names: {', '.join(near)}. " if near else "")
+        + "Name a class that runs this kind of draft, or take a release that has this one.",
+        identity=(name, found.engine),
+    )
+
+
 def _is_wrapped(draft: DraftConfig) -> bool:
     model = draft.node("model")
     return draft.data.get("model_type") in ("eagle", "eagle3", "medusa") and model is not None
@@ -77,7 +99,7 @@ def _example(draft: DraftConfig) -> str:
 RULE = Rule(
     code="CFG004",
     name="no-draft-class",
-    summary="The draft's config names no class, or the class of a whole model.",
+    summary="The draft's config names no class, an unregistered one, or that of a whole model.",
     severity="error",
     check=_check,
 )

@@ -84,6 +84,16 @@ def served_as(setter: str, trained_by: str) -> Project:
     return project(dflash(), MINI, engine="mini-sglang", options=("--trained-by", trained_by), **dflash_engine(setter))
 
 
+def registered(names: tuple[str, ...]) -> Project:
+    """An EAGLE draft of Qwen2 and a vLLM that registers these classes of drafts."""
+    tables = f"_SPECULATIVE_DECODING_MODELS = {dict.fromkeys(names, ('llama_eagle', 'EagleLlamaForCausalLM'))}\n"
+    return project(
+        varied(EAGLE, architectures=["EagleQwen2ForCausalLM"]),
+        options=("--serving", "vllm@serving/vllm"),
+        serving__vllm__model_executor__models__registry_dot_py=tables,
+    )
+
+
 def long(own: int, other: int = 131072, **more: Any) -> Project:
     return project(varied(DRAFT, max_position_embeddings=own, **more), varied(TARGET, max_position_embeddings=other))
 
@@ -191,6 +201,8 @@ CASES: tuple[Case, ...] = (
     Case("vllm-project/vllm#30987", "no architectures, and a key of its own", ("CFG004", "CFG002"),
          project({"model_type": "llama", "hidden_size": 4096, "vocab_size": 151936, "draft_vocab_size": 151936, "feature_layers": [34]}),
          GOOD),
+    Case("vllm-project/vllm#24967", "EagleQwen2ForCausalLM is not registered", ("CFG004",),
+         registered(("EagleLlamaForCausalLM",)), registered(("EagleLlamaForCausalLM", "EagleQwen2ForCausalLM"))),
     Case("sgl-project/sglang#33966", "drafts under the class of a whole model, with its depth", ("CFG004", "SHP002"),
          project(varied(DEEP, architectures=["LlamaForCausalLM"]), checkpoint=CHECKPOINT), project(DRAFT, checkpoint=CHECKPOINT)),
     Case("sgl-project/SpecForge#129", "EAGLE-3 supports one layer only", ("SHP002",),
@@ -308,7 +320,6 @@ MISSED: tuple[Missed, ...] = (
     Missed("NVIDIA/Model-Optimizer#1846", "targets without the final norm", "needs the metadata of the dump"),
     Missed("SafeAILab/EAGLE#294", "all hidden states are joined, not three", "the fault is in the code that serves; configs and header are right"),
     Missed("vllm-project/vllm#27688", "use_aux_hidden_state is not read", _RELEASE),
-    Missed("vllm-project/vllm#24967", "EagleQwen2ForCausalLM is not registered", "needs the classes that the engine registers"),
     Missed("vllm-project/vllm#22333", "a target that is not on the engine's list", "needs the engine's list of targets"),
     Missed("sgl-project/sglang#24215", "a draft model of its own with another width", _RELEASE),
     Missed("vllm-project/vllm#39775", "a draft with another number of heads than its target", _RELEASE),
