@@ -146,7 +146,7 @@ def _is_instance(machine: Machine, value: Any, kind: Any) -> bool | None:
     if isinstance(value, Iteration):
         return name in ("Iterable", "Iterator") or (None if name == "Generator" else False)
     if name in _PYTHON_TYPES:
-        return isinstance(value, _PYTHON_TYPES[name]) and not (name == "int" and isinstance(value, bool))
+        return isinstance(value, _PYTHON_TYPES[name])
     if isinstance(kind, External) and kind.name.startswith(_ABSTRACT):
         return None
     if isinstance(kind, ClassValue) or name:

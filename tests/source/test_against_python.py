@@ -46,7 +46,7 @@ PROGRAMS = {
     "the last of two definitions": "def g():\n    return 1\n\ndef g():\n    return 2\n\ndef f():\n    return g()",
     "method resolution order": "class A:\n    def n(self):\n        return 'A'\nclass B(A):\n    def n(self):\n        return 'B' + super().n()\nclass C(A):\n    def n(self):\n        return 'C' + super().n()\nclass D(B, C):\n    pass\n\ndef f():\n    return D().n()",
     "hasattr, getattr, setattr": "class A:\n    pass\n\ndef f():\n    a = A()\n    before = hasattr(a, 'x')\n    setattr(a, 'x', 5)\n    return before, hasattr(a, 'x'), getattr(a, 'x'), getattr(a, 'y', 'none')",
-    "isinstance": "def f():\n    return isinstance(1, int), isinstance([], (tuple, list)), isinstance('x', int)",
+    "isinstance": "def f():\n    return isinstance(1, int), isinstance(True, int), isinstance(1, bool), isinstance([], (tuple, list)), isinstance('x', int)",
     "module constants": "LAYERS = (3, 31, 59)\nSHIFT = len(LAYERS)\n\ndef f():\n    return [i + SHIFT for i in LAYERS]",
     "nonlocal": "def f():\n    n = 0\n    def step():\n        nonlocal n\n        n += 1\n        return n\n    step()\n    return step(), n",
     "deleted name": "def f():\n    a = [1, 2, 3]\n    del a[0]\n    return a",
