@@ -23,7 +23,7 @@ def overlaid(texts: Mapping[Path, bytes]) -> Iterator[None]:
         _TEXTS.reset(token)
 
 
-def unsaved_text(path: Path) -> bytes | None:
+def unsaved_text(path: Path | str) -> bytes | None:
     """The bytes that stand in for a file; ``None`` where the file itself counts."""
     texts = _TEXTS.get()
     return None if texts is None else texts.get(_key(path))
@@ -39,5 +39,5 @@ def read_bytes(path: Path) -> bytes:
     return path.read_bytes() if unsaved is None else unsaved
 
 
-def _key(path: Path) -> str:
+def _key(path: Path | str) -> str:
     return os.path.realpath(path)

@@ -19,12 +19,12 @@ from eaglelint.project.discovery import display_path
 from eaglelint.project.pipelines import PipelineInput
 from eaglelint.rule import Facts, Rule, Served
 from eaglelint.suppress import Suppressed
-from eaglelint.survey.facts import EngineFacts
+from eaglelint.survey.facts import EngineFacts, Run
 from eaglelint.wiring import Slot, Wiring
 
-# What interprets source takes longer to import than a draft's files to check; it is imported where source is read.
+# What interpretation needs is imported where it starts: a scan that finds all in its cache does without.
 if TYPE_CHECKING:
-    from eaglelint.derive import Derivation, ServingRequest
+    from eaglelint.derive import ServingRequest
     from eaglelint.serving import ServingEnd
 
 __all__ = ["Options", "ScanResult", "gather", "scan_pipelines", "survey_engine"]
@@ -236,7 +236,7 @@ class _End:
     source: ServingEnd
     request: ServingRequest
     wiring: Wiring
-    derivation: Derivation | None  # where source was interpreted
+    run: Run | None  # where source was interpreted
 
 
 def _serve(
@@ -247,35 +247,32 @@ def _serve(
     options: Options,
     deployment: Deployment,
 ) -> _End:
-    from eaglelint.derive import Deriver, ServingRequest
-    from eaglelint.projection import derive_projection
+    from eaglelint.derive import ServingRequest
     from eaglelint.serving import EngineHandle
 
     binding = _class_of(source, target, options)
     request = ServingRequest(binding, target.num_layers, target.data, kind, draft.data, deployment=deployment)
-    derivation = None
+    run = source.run(request) if isinstance(source, EngineHandle) else None
+    wiring = source.wiring(request) if run is None else run.wiring
     if isinstance(source, EngineHandle):
-        deriver = Deriver(source.engine, source.source, target.num_layers, deployment=deployment)
-        derivation = deriver.derive(request)
-    wiring = source.wiring(request) if derivation is None else derivation.wiring
-    if isinstance(source, EngineHandle):
-        wiring = replace(wiring, fc=derive_projection(source.engine, source.source, request, wiring))
+        wiring = replace(wiring, fc=source.projection(request, wiring))
     if wiring.layer_ids == "default":
         wiring = replace(wiring, ignored=tuple(found.key_path for found in draft.layer_ids))
-    return _End(source, request, wiring, derivation)
+    return _End(source, request, wiring, run)
 
 
 def _engine(end: _End) -> EngineFacts | None:
     """What the engine's source says; of its target classes only the one in use, as it was run for the draft."""
+    if end.run is None:
+        return None
     from eaglelint.derive import definition
     from eaglelint.serving import EngineHandle
-    from eaglelint.survey.classes import class_facts, run_of
-    from eaglelint.survey.engine import engine_facts
+    from eaglelint.survey.classes import class_facts
+    from eaglelint.survey.work import engine_facts
 
-    if end.derivation is None or not isinstance(end.source, EngineHandle):
-        return None
-    run = replace(run_of(end.derivation, None), wiring=end.wiring)
-    served = replace(class_facts(end.source.source, end.source.engine, definition(end.request)), served=run)
+    assert isinstance(end.source, EngineHandle)
+    source, engine = end.source.source, end.source.engine
+    served = replace(class_facts(source, engine, definition(end.request)), served=replace(end.run, wiring=end.wiring))
     return engine_facts(end.source, (served,))
 
 
@@ -367,7 +364,7 @@ def with_ids(data: dict[str, Any], place: tuple[str, ...], ids: list[int]) -> di
 
 
 def survey_engine(
-    spec: str, rules: Sequence[Rule], progress: Progress = lambda _: None, *, processes: int = 2
+    spec: str, rules: Sequence[Rule], progress: Progress = lambda _: None, *, processes: int | None = None
 ) -> ScanResult:
     """Check every target class of an engine's own tree, each without ids and at its ends, for few layers."""
     from eaglelint.survey.engine import survey

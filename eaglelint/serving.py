@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-from eaglelint.derive import ServingRequest, derive_serving, reads_ids_at
+from eaglelint.cache.units import active_store
+from eaglelint.derive import Deriver, ServingRequest, definition, derive_serving, reads_ids_at
 from eaglelint.engines.base import Engine, EngineSource
 from eaglelint.engines.lmdeploy import LMDeploy
 from eaglelint.engines.profile import Profile
 from eaglelint.engines.profile_file import bundled_profile, bundled_versions, read_profile
 from eaglelint.engines.recall import recall, takes_ids_at
+from eaglelint.engines.release import package_version
 from eaglelint.engines.sglang import SGLang
 from eaglelint.engines.vllm import VLLM
 from eaglelint.exceptions import UnreadableInput, WrongUsage
+from eaglelint.source.snapshot import Snapshot
 from eaglelint.source.tree import Binding, SourceTree
-from eaglelint.wiring import Wiring
+from eaglelint.survey.facts import Run
+from eaglelint.wiring import Projection, Wiring
 
 __all__ = ["ENGINES", "EngineHandle", "ProfileHandle", "ServingEnd", "open_serving", "open_source"]
 
 ENGINES: dict[str, Engine] = {engine.name: engine for engine in (SGLang(), VLLM(), LMDeploy())}
 
+
+_T = TypeVar("_T")
 
 _SPEC = re.compile(r"([A-Za-z0-9_.-]+?)(?:@(.+)|==(.+))?")
 
@@ -73,7 +80,8 @@ class EngineHandle:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        return tuple(self.source.tree.unreadable.values())
+        unreadable = self.source.tree.unreadable
+        return tuple(unreadable[name] for name in sorted(unreadable))
 
     def target_classes(self, kind: str = "eagle3") -> list[Binding | str]:
         return [*self.engine.target_classes(self.source, kind)]
@@ -82,10 +90,42 @@ class EngineHandle:
         return self.engine.target_class(self.source, name)
 
     def wiring(self, request: ServingRequest) -> Wiring:
-        return derive_serving(self.engine, self.source, request)
+        return self.remember("wiring", request, lambda: derive_serving(self.engine, self.source, request))
+
+    def run(self, request: ServingRequest) -> Run:
+        """The wiring, and what rules may know of how it came about."""
+        from eaglelint.survey.classes import run_of
+
+        def derive() -> Run:
+            deriver = Deriver(self.engine, self.source, request.num_layers, deployment=request.deployment)
+            return run_of(deriver.derive(request), None)
+
+        return self.remember("run", request, derive)
 
     def reads_ids_at(self, request: ServingRequest, place: tuple[str, ...]) -> bool:
-        return reads_ids_at(self.engine, self.source, request, place)
+        return self.remember(
+            "reads ids at", request, lambda: reads_ids_at(self.engine, self.source, request, place), place
+        )
+
+    def projection(self, request: ServingRequest, wiring: Wiring) -> Projection | None:
+        """How wide the engine makes the draft's ``fc`` for these states."""
+        from eaglelint.projection import derive_projection
+
+        return self.remember(
+            "projection", request, lambda: derive_projection(self.engine, self.source, request, wiring), wiring
+        )
+
+    def remember(self, what: str, request: ServingRequest, compute: Callable[[], _T], *more: object) -> _T:
+        """What was computed for this request, now or in an earlier run."""
+        binding = definition(request)
+        asked = [getattr(request, field.name) for field in fields(request) if field.name != "target_class"]
+        parts = (binding.module.name, getattr(binding.item, "name", ""), *asked, *more)
+
+        def run() -> _T:
+            self.source.tree.module_at(binding.module.path)  # found before, and read for this too
+            return compute()
+
+        return self.source.remember(what, (vars(self.engine), *parts), run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +224,9 @@ def _known(spec: str, name: str) -> str:
     return name
 
 
-def open_source(spec: str, *, root: Path, display_root: Path | None = None) -> EngineHandle:
+def open_source(
+    spec: str, *, root: Path, display_root: Path | None = None, snapshot: Snapshot | None = None
+) -> EngineHandle:
     """Find the source that ``sglang@PATH`` or ``sglang``, the installed package, names.
 
     Raises:
@@ -212,7 +254,8 @@ def open_source(spec: str, *, root: Path, display_root: Path | None = None) -> E
                 f"--serving {spec}: {path} holds no {name} package. "
                 f"Pass the directory that holds {name}/, or {name}/ itself."
             )
-    tree = SourceTree((package.parent,), relative_to=display_root or Path.cwd())
+    seen = snapshot or Snapshot(active_store())
+    tree = SourceTree((package.parent,), relative_to=display_root or Path.cwd(), snapshot=seen)
     return EngineHandle(engine, EngineSource(engine.name, package, package_version(package), tree))
 
 
@@ -224,21 +267,4 @@ def _installed(engine: Engine) -> Path | None:
             package = engine.find_package(directory / engine.name)
             if package is not None:
                 return package
-    return None
-
-
-def package_version(package: Path) -> str | None:
-    """The release of a package: from the metadata beside it, else from its version file."""
-    for metadata in sorted(package.parent.glob(f"{package.name}-*.dist-info/METADATA")):
-        found = re.search(r"^Version:\s*(\S+)", metadata.read_text("utf-8", "replace"), re.M)
-        if found:
-            return found.group(1)
-    for name in ("_version.py", "version.py", "__init__.py"):
-        file = package / name
-        if file.is_file():
-            found = re.search(
-                r"""^__version__\s*(?::\s*\w+\s*)?=.*?["']([0-9][^"']*)["']""", file.read_text("utf-8", "replace"), re.M
-            )
-            if found:
-                return found.group(1)
     return None

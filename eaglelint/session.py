@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from eaglelint.baseline import Baseline, read_baseline
+from eaglelint.cache.units import cache_directory, caching
 from eaglelint.finding import Confidence, at_least
 from eaglelint.project.discovery import Discovered, discover
 from eaglelint.project.pipelines import PipelineInput, assemble_pipelines
@@ -39,13 +40,15 @@ class Inputs:
     min_confidence: Confidence | None = None
     baseline: Path | None = None
     force_exclude: bool = False
+    cache: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
     """Pipelines and engines that are to be scanned, and what of the findings is reported.
 
-    ``baseline`` names findings that are known and left out; ``None`` where there is none.
+    ``baseline`` names findings that are known and left out; ``cache`` is where results are kept. ``None``: there is
+    none.
     """
 
     settings: ProjectSettings
@@ -55,6 +58,7 @@ class Session:
     options: Options
     min_confidence: Confidence
     baseline: Path | None
+    cache: Path | None = None
 
     @property
     def root(self) -> Path:
@@ -75,11 +79,12 @@ class Session:
         """
         known = read_baseline(self.baseline) if self.baseline is not None else Baseline({})
         result = ScanResult(notes=self.discovered.notes if self.discovered is not None else ())
-        if self.pipelines:
-            result += scan_pipelines(self.pipelines, self.rules, self.options, progress)
-        for root in self.discovered.engine_roots if self.discovered is not None and not self.pipelines else ():
-            progress(f"surveying {root}")
-            result += survey_engine(str(root), self.rules, progress)
+        with caching(self.cache):
+            if self.pipelines:
+                result += scan_pipelines(self.pipelines, self.rules, self.options, progress)
+            for root in self.discovered.engine_roots if self.discovered is not None and not self.pipelines else ():
+                progress(f"surveying {root}")
+                result += survey_engine(str(root), self.rules, progress)
         table = self.settings.settings
         findings = at_least(with_severities(result.findings, table.severity), self.min_confidence)
         code = [path for pipeline in self.pipelines for path in pipeline.training if path.is_file()]
@@ -132,4 +137,5 @@ def open_session(inputs: Inputs) -> Session:
         options=Options(inputs.num_layers, inputs.target_class),
         min_confidence=inputs.min_confidence or table.min_confidence,
         baseline=baseline,
+        cache=cache_directory() if inputs.cache and table.cache else None,
     )

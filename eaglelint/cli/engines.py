@@ -53,11 +53,13 @@ def show(
     format: Annotated[
         EnginesFormat, typer.Option("--format", help="A table, or JSON as schemas/wiring.schema.json has it.")
     ] = EnginesFormat.table,
+    no_cache: opt.NoCache = False,
 ) -> None:
     """Show, for each target class of an engine, which states given ids or the default list bring to the draft."""
     from pathlib import Path
 
     from eaglelint.artifacts.target import TargetConfig
+    from eaglelint.cache.units import cache_directory, caching
     from eaglelint.cli.progress import progress_bar
     from eaglelint.deployment import parse_assumptions
     from eaglelint.derive import ServingRequest
@@ -80,7 +82,7 @@ def show(
             )
         bindings.append(binding)
     wirings = []
-    with progress_bar() as progress:
+    with caching(None if no_cache else cache_directory()), progress_bar() as progress:
         for binding in bindings:
             progress(f"deriving {binding if isinstance(binding, str) else getattr(binding.item, 'name', '')}")
             request = ServingRequest(

@@ -15,6 +15,7 @@ __all__ = [
     "Draft",
     "DraftKind",
     "Launch",
+    "NoCache",
     "NumLayers",
     "Paths",
     "Serving",
@@ -122,3 +123,8 @@ def settings_start(named: list[Path]) -> Path:
     if not named:
         return Path.cwd()
     return named[0] if named[0].is_dir() else named[0].parent
+
+
+NoCache = Annotated[
+    bool, typer.Option("--no-cache", help="Neither use nor keep results of earlier runs (EAGLELINT_CACHE_DIR).")
+]

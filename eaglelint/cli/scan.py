@@ -76,6 +76,7 @@ def scan(
         ),
     ] = None,
     exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Exit with 0 whatever is found.")] = False,
+    no_cache: opt.NoCache = False,
     fix: Annotated[bool, typer.Option("--fix", help="Make the safe edits; what is left is reported.")] = False,
     diff: Annotated[
         bool, typer.Option("--diff", help="Print what --fix would change, write nothing; exit with 1 if it would.")
@@ -121,6 +122,7 @@ def scan(
         min_confidence=min_confidence.value if min_confidence else None,
         baseline=baseline,
         force_exclude=force_exclude,
+        cache=not no_cache,
     )
     unsaved = {} if stdin_filename is None else {stdin_filename: sys.stdin.buffer.read()}
     with overlaid(unsaved):

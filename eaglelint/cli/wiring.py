@@ -39,10 +39,12 @@ def wiring(
     format: Annotated[
         WiringFormat, typer.Option("--format", help="A table, a picture (svg, html, mermaid), or JSON.")
     ] = WiringFormat.table,
+    no_cache: opt.NoCache = False,
 ) -> None:
     """Show which hidden states reach the draft's fc, in which order: trained against served, with the lines."""
     from rich.console import Console
 
+    from eaglelint.cache.units import cache_directory, caching
     from eaglelint.cli.progress import progress_bar
     from eaglelint.exceptions import WrongUsage
     from eaglelint.project.pipelines import assemble_pipelines
@@ -66,7 +68,8 @@ def wiring(
         raise WrongUsage("There is no draft to show: none was found. Name its config with --draft PATH.")
     wirings: list[Wiring] = []
     problems: list[str] = []
-    with progress_bar() as progress:
+    kept = cache_directory() if settings.settings.cache and not no_cache else None
+    with caching(kept), progress_bar() as progress:
         for pipeline in pipelines:
             facts, unreadable, notes = gather(pipeline, Options(num_layers, target_class), progress)
             wirings += [facts.training] if facts.training is not None else []

@@ -6,15 +6,18 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import libcst as cst
 
+from eaglelint.cache.units import Unit
 from eaglelint.source.construct import function_node
 from eaglelint.source.lookup import MISSING, TOKENS, find_method, global_value
 from eaglelint.source.machine import Machine
 from eaglelint.source.tree import Binding, SourceTree
 from eaglelint.source.values import ClassValue, External, Instance, Partial, Tensor
+
+_T = TypeVar("_T")
 
 __all__ = [
     "DraftReads",
@@ -43,6 +46,19 @@ class EngineSource:
     def label(self) -> str:
         return f"{self.engine} {self.version}" if self.version else f"{self.engine} ({self.tree.display(self.package)})"
 
+    def unit(self, what: str, parts: object) -> Unit[Any]:
+        """A piece of work that reads this source alone."""
+        tree = self.tree
+        place = (self.engine, self.version, str(self.package), [str(root) for root in tree.roots])
+        known = (place, str(tree.relative_to), parts)
+        return Unit(what, known, tree.snapshot, notes=tree.unreadable, display=tree.display)
+
+    def remember(self, what: str, parts: object, compute: Callable[[], _T]) -> _T:
+        """The result of ``compute``, which reads this source alone: of an earlier run, or computed now."""
+        unit: Unit[_T] = self.unit(what, parts)
+        found = unit.recall()
+        return unit.run(compute) if found is None else found[0]
+
 
 @dataclass(slots=True)
 class DraftReads:
@@ -60,10 +76,10 @@ class Resolved:
     captures: bool = True
 
 
-def mentioned_names(path: Path) -> frozenset[str]:
+def mentioned_names(source: EngineSource, path: Path) -> frozenset[str]:
     """The names of classes that stand in a file as text."""
     try:
-        text = path.read_bytes()
+        text = source.tree.read(path)
     except OSError:
         return frozenset()
     return frozenset(name.decode() for name in re.findall(rb"""["']([A-Z]\w{5,80})["']""", text))

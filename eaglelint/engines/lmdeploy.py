@@ -54,7 +54,7 @@ class LMDeploy:
             if (
                 binding is not None
                 and "Eagle3" not in name
-                and _LAYERS.encode() in binding.module.path.read_bytes()
+                and _LAYERS.encode() in source.tree.read(binding.module.path)
                 and not any(binding.item is other.item for other in found)
             ):
                 found.append(binding)

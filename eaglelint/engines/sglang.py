@@ -28,6 +28,7 @@ _SETTERS = {
 # Classes of drafts inherit their target's setter and are no targets themselves.
 _DRAFT_CLASS = re.compile(r"(?:NextN|MTP|Eagle3?|AssistantForCausalLM)$")
 _ANY_DRAFT = re.compile(r"NextN|MTP|Eagle|Draft|DFlash|DSpark")
+_ENTRY_CLASS = re.compile(rb"^EntryClass\b[^=\n]*=\s*(\[[^\]]*\]|\w+)", re.M)
 _ALGORITHMS = {"eagle3": "EAGLE3", "peagle": "EAGLE3", "dflash": "DFLASH", "domino": "DFLASH", "dspark": "DSPARK"}
 
 
@@ -45,9 +46,10 @@ class SGLang:
         return None
 
     def registered(self, source: EngineSource) -> tuple[frozenset[str], tuple[str, ...]]:
-        names = [name for path in source.tree.files(source.package / "srt" / "models") for name in _entries(path)]
+        files = source.tree.files(source.package / "srt" / "models")
+        names = [name for path in files for name in _entries(source, path)]
         # Names that the reading of configs mentions may be changed to others before the registry is asked.
-        changed = mentioned_names(source.package / "srt" / "configs" / "model_config.py")
+        changed = mentioned_names(source, source.package / "srt" / "configs" / "model_config.py")
         return changed.union(names), tuple(sorted(name for name in set(names) if _ANY_DRAFT.search(name)))
 
     def draft_names(self, architectures: tuple[str, ...]) -> tuple[str, ...]:
@@ -57,7 +59,7 @@ class SGLang:
         found = list(source.tree.find_classes(name, (source.package / "srt" / "models",)))
         # Two files may define a class of one name: the registry takes the one that its file's EntryClass lists.
         return next(
-            (binding for binding in found if name in _entries(binding.module.path)), found[0] if found else None
+            (binding for binding in found if name in _entries(source, binding.module.path)), found[0] if found else None
         )
 
     def target_classes(self, source: EngineSource, kind: str = "eagle3") -> list[Binding]:
@@ -65,7 +67,7 @@ class SGLang:
         machine = Machine(source.tree)
         found = []
         for path in source.tree.files(directory):
-            names = _entries(path)
+            names = _entries(source, path)
             module = source.tree.module_at(path) if names else None
             for name in names if module is not None else ():
                 assert module is not None
@@ -270,10 +272,10 @@ def _check(machine: Machine, check: BoundMethod | Function, given: tuple[Any, ..
     call_value(machine, check, given, {}, None)
 
 
-def _entries(path: Path) -> list[str]:
+def _entries(source: EngineSource, path: Path) -> list[str]:
     """The classes that a model's file gives to the registry."""
-    entry = re.search(rb"^EntryClass\b[^=\n]*=\s*(\[[^\]]*\]|\w+)", path.read_bytes(), re.M)
-    return re.findall(r"\w+", entry.group(1).decode()) if entry else []
+    entry = _ENTRY_CLASS.search(source.tree.read(path))
+    return re.findall(r"\w+", entry.group(1).decode("utf-8", "replace")) if entry else []
 
 
 def _auxiliary(machine: Machine, source: EngineSource, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -73,7 +73,7 @@ class VLLM:
         found = []
         for path in (("gpu_model_runner.py",), ("gpu", "model_runner.py")):
             file = source.package.joinpath("v1", "worker", *path)
-            module = source.tree.module_at(file) if file.is_file() else None
+            module = source.tree.module_at(file) if source.tree.is_file(file) else None
             info = module.index.classes.get("GPUModelRunner") if module is not None else None
             if module is not None and info is not None:
                 found.append(Binding(module, info))
@@ -197,7 +197,7 @@ class VLLM:
         runner = source.tree.find_class("GPUModelRunner", (worker,))
         runners = [runner] if runner is not None else []
         file = worker / "gpu_model_runner.py"
-        module = source.tree.module_at(file) if file.is_file() else None
+        module = source.tree.module_at(file) if source.tree.is_file(file) else None
         if module is not None and "GPUModelRunner" in module.index.classes:
             runners.insert(0, Binding(module, module.index.classes["GPUModelRunner"]))
         if not runners or not isinstance(runners[0].item, ClassInfo):
@@ -258,11 +258,13 @@ class VLLM:
         """The runner's ``torch.cat`` over the list that the model returned."""
         worker = source.package / "v1" / "worker"
         directories = (
-            (worker / "gpu" / "spec_decode",) if self.runner == "V2" and (worker / "gpu").is_dir() else (worker,)
+            (worker / "gpu" / "spec_decode",)
+            if self.runner == "V2" and source.tree.is_dir(worker / "gpu")
+            else (worker,)
         )
         for directory in directories:
             for path in source.tree.files(directory):
-                if not re.search(rb"torch\.cat\(\s*(?:\[[^\]]+ in )?aux_hidden_states\b", path.read_bytes()):
+                if not re.search(rb"torch\.cat\(\s*(?:\[[^\]]+ in )?aux_hidden_states\b", source.tree.read(path)):
                     continue
                 found = _cat_call(source, path)
                 if found is not None:
@@ -294,7 +296,7 @@ def _adapted(machine: Machine, source: EngineSource, draft: Instance) -> Instanc
         return draft
     kind = draft.attrs["speculators_model_type"]
     directory = source.package / "transformers_utils" / "configs" / "speculators"
-    adapter = source.tree.find_function(f"update_{kind}", (directory,)) if directory.is_dir() else None
+    adapter = source.tree.find_function(f"update_{kind}", (directory,)) if source.tree.is_dir(directory) else None
     if adapter is None or not isinstance(adapter.item, FunctionInfo):
         raise Raised("LookupError", f"no adapter for speculators' {kind} drafts in {directory.name}", None)
     shape = draft.attrs.get("transformer_layer_config", {})

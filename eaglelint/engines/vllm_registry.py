@@ -37,7 +37,7 @@ def registered(source: EngineSource) -> tuple[frozenset[str], tuple[str, ...]]:
     Names that the reading of a speculative config mentions may be changed before the registry is asked, and count.
     """
     drafts = tuple(sorted(_rows(source, drafts=True)))
-    changed = mentioned_names(source.package / "config" / "speculative.py")
+    changed = mentioned_names(source, source.package / "config" / "speculative.py")
     return changed.union(drafts, _rows(source, drafts=False)), drafts
 
 
@@ -67,13 +67,13 @@ def target_classes(source: EngineSource) -> list[Binding]:
 
 def _directories(source: EngineSource) -> tuple[Path, ...]:
     found = (source.package / "model_executor" / "models", source.package / "models")
-    return tuple(directory for directory in found if directory.is_dir())
+    return tuple(directory for directory in found if source.tree.is_dir(directory))
 
 
 def _rows(source: EngineSource, *, drafts: bool) -> dict[str, tuple[str, str]]:
     """The module and class of targets, or of drafts, by their architecture's name."""
     path = source.package / "model_executor" / "models" / "registry.py"
-    module = source.tree.module_at(path) if path.is_file() else None
+    module = source.tree.module_at(path) if source.tree.is_file(path) else None
     if module is None:
         return {}
     machine = Machine(source.tree)
@@ -99,7 +99,7 @@ def _subclasses(source: EngineSource, directories: Iterable[Path], name: str) ->
     bases: dict[str, set[str]] = {}
     for directory in directories:
         for path in source.tree.files(directory):
-            for cls, written in _CLASS.findall(path.read_bytes()):
+            for cls, written in _CLASS.findall(source.tree.read(path)):
                 bases.setdefault(cls.decode(), set()).update(re.findall(r"\w+", written.decode("utf-8", "replace")))
     found = {name}
     while True:

@@ -80,6 +80,7 @@ class Settings(_Table):
         default_factory=dict, description="Rules to ignore by glob of files, for files that can hold no comment."
     )
     baseline: str | None = Field(default=None, description="A file of findings that are known and left out.")
+    cache: bool = Field(default=True, description="Whether results are kept in the user's cache directory.")
     exclude: tuple[str, ...] = Field(default=(), description="Globs of files and directories that are not scanned.")
     force_exclude: bool = Field(default=False, description="Leave out excluded files also where they are named.")
     assume: tuple[str, ...] = Field(default=(), description="Conditions that are taken as given.")

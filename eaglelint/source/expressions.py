@@ -80,6 +80,8 @@ def iterate(machine: Machine, value: Any, site: Site) -> list[Any] | None:
         return items
     if isinstance(value, range) and len(value) > _MAX_ITEMS:
         return None
+    if isinstance(value, set | frozenset) and all(isinstance(item, str) for item in value):
+        return sorted(value)  # Python's own order changes from process to process
     if isinstance(value, list | tuple | set | frozenset | str | range | dict):
         return list(value)
     if value is None or (isinstance(value, bool | int | float)):

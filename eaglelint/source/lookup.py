@@ -506,7 +506,11 @@ def _class_variable(machine: Machine, cls: ClassValue, name: str, line: int, end
             return machine.globals[key]
         mark = machine.heap.mark()
         text = "".join(cls.module.text(*lines) for lines in cls.info.changes.get(name, [(line, end_line)]))
-        read = set(re.findall(r"\w+", text)) & cls.info.assignments.keys() - {name}
+        read = [
+            other
+            for other in dict.fromkeys(re.findall(r"\w+", text))
+            if other in cls.info.assignments and other != name
+        ]
         others = {other: _class_variable(machine, cls, other, *cls.info.assignments[other]) for other in read}
         outcomes = machine.explore(lambda: _variable_after(machine, cls.module, pieces, name, others), None)
         if len(outcomes) == 1 and outcomes[0].raised is None:

@@ -631,7 +631,7 @@ def same_net(
         say): these are unknown from there on. An object that only one of them came to ask for counts for nothing.
     """
     unclear = []
-    for place in left.keys() | right.keys():
+    for place in {**left, **right}:
         if isinstance(place[1], Lazily):
             if not same_effects(left.get(place), right.get(place)):
                 return None

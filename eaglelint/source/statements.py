@@ -280,7 +280,7 @@ def _merged(machine: Machine, frame: Frame, statement: cst.If, run: Callable[[bo
         if unclear is None:
             return False
         meeting = machine.meeting(Site(frame.slice, statement))
-        variables = {name: join(left.get(name), right.get(name), meeting) for name in left.keys() | right.keys()}
+        variables = {name: join(left.get(name), right.get(name), meeting) for name in {**left, **right}}
     except NotJoinable:
         return False
     machine.heap.replay(redo)
@@ -405,7 +405,7 @@ def _forget(machine: Machine, statement: cst.For | cst.While | cst.Match, frame:
         receiver = _value_of(machine, attribute.value, frame)
         if isinstance(receiver, Instance):
             machine.heap.set(receiver.attrs, attribute.attr.value, changed)
-    for name in touched.names:
+    for name in sorted(touched.names):
         frame.env.variables[name] = Unknown(f"it is assigned in {where}")
     return ("return", changed) if touched.returns else None
 

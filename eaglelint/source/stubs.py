@@ -10,6 +10,7 @@ import hashlib
 import io
 import tokenize
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import libcst as cst
@@ -51,6 +52,7 @@ class Stub:
         return module.display, info.line, module.text(info.line, info.line)
 
 
+@cache
 def load_stubs(package: str) -> dict[tuple[str, str], Stub]:
     """The summaries for a package, by module and function."""
     import sys

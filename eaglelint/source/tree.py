@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from eaglelint.overlay import read_bytes
 from eaglelint.source.index import ClassInfo, FileIndex, FunctionInfo, Import, index_source
 from eaglelint.source.slices import Slice, parse_slice
+from eaglelint.source.snapshot import Dependency, Snapshot
 
 __all__ = ["Binding", "SourceModule", "SourceTree"]
 
-_DEFINITION = re.compile(rb"^[ \t]*(?:async )?(class|def)[ \t]+(\w+)", re.M)
+_Rests = frozenset[Dependency]
 
 
 @dataclass(eq=False, slots=True)
@@ -76,13 +76,18 @@ class Binding:
 class SourceTree:
     """Modules under one or more roots. A root is the directory that stands *above* a top-level package."""
 
-    def __init__(self, roots: tuple[Path, ...], *, relative_to: Path | None = None) -> None:
+    def __init__(
+        self, roots: tuple[Path, ...], *, relative_to: Path | None = None, snapshot: Snapshot | None = None
+    ) -> None:
         self.roots = roots
         self.relative_to = relative_to or Path.cwd()
+        self.snapshot = snapshot or Snapshot()
         self.unreadable: dict[str, str] = {}
-        self._modules: dict[str, SourceModule | None] = {}
-        self._bindings: dict[tuple[str, str], Binding | str | None] = {}
-        self._defined: dict[Path, dict[tuple[str, str], list[Path]]] = {}
+        # What was looked up before, and what it rests on: whoever looks it up again rests on the same.
+        self._modules: dict[str, tuple[SourceModule | None, _Rests]] = {}
+        self._bindings: dict[tuple[str, str], tuple[Binding | str | None, _Rests]] = {}
+        self._resolving: dict[tuple[str, str], int] = {}
+        self._circle = 0
 
     def display(self, path: Path) -> str:
         try:
@@ -92,15 +97,22 @@ class SourceTree:
 
     def module(self, name: str) -> SourceModule | None:
         """The module of that dotted name, or None where no root has it or it does not parse."""
-        if name not in self._modules:
-            self._modules[name] = None
-            for root in self.roots:
-                base = root.joinpath(*name.split("."))
-                for path, is_package in ((base.with_suffix(".py"), False), (base / "__init__.py", True)):
-                    if name and path.is_file():
-                        self._modules[name] = self._load(name, path, is_package)
-                        return self._modules[name]
-        return self._modules[name]
+        known = self._modules.get(name)
+        if known is not None:
+            self.snapshot.note(known[1])
+            return known[0]
+        with self.snapshot.noting() as rests:
+            found = self._search(name)
+        self._modules[name] = found, frozenset(rests)
+        return found
+
+    def _search(self, name: str) -> SourceModule | None:
+        for root in self.roots:
+            base = root.joinpath(*name.split("."))
+            for path, is_package in ((base.with_suffix(".py"), False), (base / "__init__.py", True)):
+                if name and self.snapshot.is_file(path):
+                    return self._load(name, path, is_package)
+        return None
 
     def module_at(self, path: Path) -> SourceModule | None:
         """The module in that file, under the name that its place below a root gives it."""
@@ -111,9 +123,13 @@ class SourceTree:
                 continue
             is_package = parts[-1] == "__init__"
             name = ".".join(parts[:-1] if is_package else parts)
-            if self._modules.get(name) is None:
-                self._modules[name] = self._load(name, path, is_package)
-            return self._modules[name]
+            known = self._modules.get(name)
+            if known is None or known[0] is None:
+                with self.snapshot.noting() as rests:
+                    found = self._load(name, path, is_package)
+                known = self._modules[name] = found, frozenset(rests)
+            self.snapshot.note(known[1])
+            return known[0]
         return None
 
     def resolve(self, module: SourceModule, name: str) -> Binding | str | None:
@@ -124,10 +140,24 @@ class SourceTree:
             root has (``torch.cat``), None where the module does not know the name.
         """
         key = (module.name, name)
-        if key not in self._bindings:
-            self._bindings[key] = None  # an import circle ends here
-            self._bindings[key] = self._resolve(module, name)
-        return self._bindings[key]
+        known = self._bindings.get(key)
+        if known is not None:
+            self.snapshot.note(known[1])
+            return known[0]
+        if key in self._resolving:  # an import circle ends here
+            self._circle = min(self._circle, self._resolving[key])
+            return None
+        depth = self._resolving[key] = len(self._resolving)
+        outer, self._circle = self._circle, depth
+        try:
+            with self.snapshot.noting() as rests:
+                found = self._resolve(module, name)
+        finally:
+            del self._resolving[key]
+            circle, self._circle = self._circle, min(outer, self._circle)
+        if circle >= depth:  # else it is but a part of the circle's answer
+            self._bindings[key] = found, frozenset(rests)
+        return found
 
     def _resolve(self, module: SourceModule, name: str) -> Binding | str | None:
         index = module.index
@@ -165,9 +195,23 @@ class SourceTree:
             return None
         return f"{name}.{found.attribute}"
 
+    def read(self, path: Path) -> bytes:
+        """The content of a file.
+
+        Raises:
+            OSError: It cannot be read.
+        """
+        return self.snapshot.read(path)
+
+    def is_file(self, path: Path) -> bool:
+        return self.snapshot.is_file(path)
+
+    def is_dir(self, path: Path) -> bool:
+        return self.snapshot.is_dir(path)
+
     def files(self, directory: Path) -> Iterator[Path]:
         """All Python files below a directory, in order."""
-        yield from sorted(path for path in directory.rglob("*.py") if path.is_file())
+        yield from map(Path, self.snapshot.files(directory))
 
     def find_class(self, name: str, directories: tuple[Path, ...]) -> Binding | None:
         """The class of that name defined in one of the directories, by a bytes test before any parsing."""
@@ -183,37 +227,21 @@ class SourceTree:
 
     def _find(self, name: str, keyword: str, directories: tuple[Path, ...]) -> Iterator[Binding]:
         for directory in directories:
-            for path in self._definitions(directory).get((keyword, name), ()):
-                module = self.module_at(path)
+            for path in self.snapshot.defining(directory, keyword, name):
+                module = self.module_at(Path(path))
                 if module is None:
                     continue
                 item = module.index.classes.get(name) if keyword == "class" else module.index.functions.get(name)
                 if item is not None:
                     yield Binding(module, item)
 
-    def _definitions(self, directory: Path) -> dict[tuple[str, str], list[Path]]:
-        """Which files below a directory may define a class or function of a name, by a bytes test; made once."""
-        if directory not in self._defined:
-            found: dict[tuple[str, str], list[Path]] = {}
-            for path in self.files(directory):
-                try:
-                    source = read_bytes(path)
-                except OSError:
-                    continue
-                for keyword, name in _DEFINITION.findall(source):
-                    paths = found.setdefault((keyword.decode(), name.decode("ascii", "replace")), [])
-                    if path not in paths[-1:]:
-                        paths.append(path)
-            self._defined[directory] = found
-        return self._defined[directory]
-
     def _has_package(self, name: str) -> bool:
-        return any(root.joinpath(*name.split(".")).is_dir() for root in self.roots)
+        return any(self.snapshot.is_dir(root.joinpath(*name.split("."))) for root in self.roots)
 
     def _load(self, name: str, path: Path, is_package: bool) -> SourceModule | None:
         display = self.display(path)
         try:
-            source = read_bytes(path)
+            source = self.snapshot.read(path)
             index = index_source(source)
             text = source.decode("utf-8-sig", errors="replace")
         except (OSError, SyntaxError) as error:

@@ -1,21 +1,16 @@
-"""All facts about an engine's source: its target classes, in several processes, and its start-up."""
+"""All facts about an engine's source: as an earlier scan found them where nothing has changed since, else found now."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from eaglelint.derive import deep_recursion
-from eaglelint.serving import EngineHandle, open_source
-from eaglelint.source.index import ClassInfo
-from eaglelint.source.tree import Binding
-from eaglelint.survey.classes import survey_classes
-from eaglelint.survey.facts import ClassFacts, EngineFacts
-from eaglelint.survey.startup import graphs_before_ids
+from eaglelint.cache.units import active_store, remember
+from eaglelint.engines.release import package_version
+from eaglelint.source.snapshot import Snapshot
+from eaglelint.survey.facts import EngineFacts
 
-__all__ = ["Surveyed", "engine_facts", "survey"]
+__all__ = ["Surveyed", "survey"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,59 +21,29 @@ class Surveyed:
     problems: tuple[str, ...]
 
 
-def survey(spec: str, *, processes: int = 2) -> Surveyed:
+def survey(spec: str, *, processes: int | None = None) -> Surveyed:
     """Read an engine's tree as a whole.
 
     Args:
-        spec: The engine, as for ``--serving``.
-        processes: How many share the work where there is enough of it.
+        spec: The engine and the directory of its package, ``sglang@PATH``.
+        processes: How many share the work where there is enough of it; one for each core if left out.
     """
-    handle = open_source(spec, root=Path.cwd())
-    bindings = handle.engine.target_classes(handle.source)
-    classes: list[ClassFacts] = []
-    if processes > 1 and len(bindings) > 8:
-        chunks = _chunks(bindings, processes)
-        with ProcessPoolExecutor(processes) as pool:
-            for part in pool.map(_survey_named, [spec] * len(chunks), chunks):
-                classes += part
-    else:
-        classes = survey_classes(handle.engine, handle.source, bindings)
-    order = {_name(binding): index for index, binding in enumerate(bindings)}
-    classes.sort(key=lambda facts: order.get(facts.name, 0))
-    facts = engine_facts(handle, tuple(classes))
-    return Surveyed(facts, tuple(handle.source.tree.unreadable.values()))
+    snapshot = Snapshot(active_store())
+    unreadable: dict[str, str] = {}
+
+    def compute() -> EngineFacts:
+        from eaglelint.survey.work import survey_source
+
+        return survey_source(spec, snapshot, unreadable, processes)
+
+    # What was found before needs none of the modules that find it.
+    parts = (spec, package_version(Path(spec.partition("@")[2])), str(Path.cwd()))
+    facts = remember("survey", parts, snapshot, compute, notes=unreadable, display=_shown)
+    return Surveyed(facts, tuple(unreadable[name] for name in sorted(unreadable)))
 
 
-def engine_facts(handle: EngineHandle, classes: tuple[ClassFacts, ...]) -> EngineFacts:
-    """What an engine's source says besides its target classes, which are given."""
-    engine, source = handle.engine, handle.source
-    with deep_recursion():
-        return EngineFacts(
-            name=engine.name,
-            label=source.label,
-            version=source.version,
-            classes=classes,
-            graphs_before_ids=graphs_before_ids(engine, source),
-        )
-
-
-def _survey_named(spec: str, names: list[str]) -> list[ClassFacts]:
-    handle = open_source(spec, root=Path.cwd())
-    bindings = [handle.engine.target_class(handle.source, name) for name in names]
-    return survey_classes(handle.engine, handle.source, [binding for binding in bindings if binding is not None])
-
-
-def _chunks(bindings: Sequence[Binding], count: int) -> list[list[str]]:
-    """The classes' names in ``count`` parts; classes of one file stay together, for they often rename each other."""
-    files: dict[Path, list[str]] = {}
-    for binding in bindings:
-        files.setdefault(binding.module.path, []).append(_name(binding))
-    chunks: list[list[str]] = [[] for _ in range(count)]
-    for names in files.values():
-        min(chunks, key=len).extend(names)
-    return chunks
-
-
-def _name(binding: Binding) -> str:
-    assert isinstance(binding.item, ClassInfo)
-    return binding.item.name
+def _shown(path: Path) -> str:
+    try:
+        return path.relative_to(Path.cwd()).as_posix()
+    except ValueError:
+        return path.as_posix()

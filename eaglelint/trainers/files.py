@@ -10,8 +10,9 @@ from pathlib import Path
 
 import libcst as cst
 
-from eaglelint.overlay import read_bytes
+from eaglelint.cache.units import active_store
 from eaglelint.source.index import ClassInfo, FunctionInfo
+from eaglelint.source.snapshot import Snapshot
 from eaglelint.source.tree import SourceModule, SourceTree
 
 __all__ = ["Entry", "capturing", "entries", "find_files", "parameters", "rests_on_defaults", "source_tree"]
@@ -92,7 +93,7 @@ def source_tree(paths: tuple[Path, ...], files: list[Path], relative_to: Path) -
         while (top / "__init__.py").is_file() and top.parent != top:
             top = top.parent
         roots[top] = None
-    return SourceTree(tuple(roots), relative_to=relative_to)
+    return SourceTree(tuple(roots), relative_to=relative_to, snapshot=Snapshot(active_store()))
 
 
 def entries(tree: SourceTree, files: list[Path]) -> list[Entry]:
@@ -100,7 +101,7 @@ def entries(tree: SourceTree, files: list[Path]) -> list[Entry]:
     found: list[Entry] = []
     for path in files:
         try:
-            source = read_bytes(path)
+            source = tree.read(path)
         except OSError as error:
             tree.unreadable[tree.display(path)] = f"{tree.display(path)}: {error.strerror or error}"
             continue

@@ -7,10 +7,11 @@ that loads it; the concatenation that comes out is what ``fc`` was trained on.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from eaglelint.cache.units import remember
 from eaglelint.source.machine import Budget
 from eaglelint.source.slices import Site
 from eaglelint.source.tree import SourceTree
@@ -71,10 +72,16 @@ def derive_training(
     """
     files = find_files(paths)
     tree = source_tree(paths, files, relative_to)
-    starts = entries(tree, files)
-    runs = _runs(tree, capturing(starts), num_layers, budget)
-    wiring = _wiring(tree, starts, runs, num_layers, budget)
-    return TrainingResult(wiring, tuple(tree.unreadable.values()))
+
+    def derive() -> Wiring | None:
+        starts = entries(tree, files)
+        runs = _runs(tree, capturing(starts), num_layers, budget)
+        return _wiring(tree, starts, runs, num_layers, budget)
+
+    places = [[str(path) for path in group] for group in (paths, files, tree.roots)]
+    parts = (places, str(relative_to), num_layers, astuple(budget) if budget is not None else None)
+    wiring = remember("training", parts, tree.snapshot, derive, notes=tree.unreadable, display=tree.display)
+    return TrainingResult(wiring, tuple(tree.unreadable[name] for name in sorted(tree.unreadable)))
 
 
 # --- the capturing side --------------------------------------------------------------------------------------------

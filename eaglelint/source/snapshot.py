@@ -1,0 +1,238 @@
+"""What a run has read of the file system: each question is answered once, and noted by whoever rests on the answer.
+
+A *dependency* is a question (what is in this file, which Python files are below this directory); its *answer* is a
+fingerprint. What was computed from files holds for as long as every question that it asked has the same answer.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from hashlib import blake2b
+from typing import Protocol
+
+from eaglelint.overlay import unsaved_text
+
+__all__ = ["UNSETTLED", "Dependency", "Snapshot", "Stamps", "fingerprint"]
+
+Dependency = tuple[str, str, str]
+"""What is asked (``file``, ``kind``, ``files``, ``defined``), of which path, and a name where the question has one."""
+
+UNSETTLED = "?"
+"""The answer to a question that was answered twice, differently: the file changed during the run."""
+
+_MISSING = "-"
+_DEFINITION = re.compile(rb"^[ \t]*(?:async )?(class|def)[ \t]+(\w+)", re.M)
+
+
+class Stamps(Protocol):
+    """Fingerprints of files that an earlier run has read, found by what ``stat`` says."""
+
+    def known(self, path: str, stat: os.stat_result) -> str | None:
+        """The fingerprint of a file that has not been touched since."""
+
+    def note(self, path: str, stat: os.stat_result, mark: str) -> None:
+        """Remember the fingerprint of a file that did not change while it was read."""
+
+
+def fingerprint(content: bytes) -> str:
+    """What tells one content from another."""
+    return blake2b(content, digest_size=16).hexdigest()
+
+
+class Snapshot:
+    """The file system as one run sees it."""
+
+    def __init__(self, stamps: Stamps | None = None) -> None:
+        self.stamps = stamps
+        self.answers: dict[Dependency, str] = {}
+        self._noting: list[set[Dependency]] = []
+        self._listed: dict[str, list[str]] = {}
+        self._defined: dict[str, dict[tuple[str, str], list[str]]] = {}
+        self._states: dict[str, str] = {}
+
+    # --- notes ---
+
+    @contextmanager
+    def noting(self) -> Iterator[set[Dependency]]:
+        """Note all questions that are asked while this lasts; whoever takes notes around it gets them too."""
+        found: set[Dependency] = set()
+        self._noting.append(found)
+        try:
+            yield found
+        finally:
+            self._noting.pop()
+            self.note(found)
+
+    def note(self, dependencies: Iterable[Dependency]) -> None:
+        """What is used now was computed from the answers to these."""
+        if self._noting:
+            self._noting[-1].update(dependencies)
+
+    def adopt(self, answers: Mapping[Dependency, str]) -> None:
+        """Take over what another process has seen and used."""
+        for dependency, answer in answers.items():
+            self._settle(dependency, answer)
+        self.note(answers)
+
+    def _ask(self, dependency: Dependency, answer: str) -> None:
+        self._settle(dependency, answer)
+        if self._noting:
+            self._noting[-1].add(dependency)
+
+    def _settle(self, dependency: Dependency, answer: str) -> None:
+        if self.answers.setdefault(dependency, answer) != answer:
+            self.answers[dependency] = UNSETTLED
+
+    # --- questions ---
+
+    def read(self, path: str | os.PathLike[str]) -> bytes:
+        """The content of a file.
+
+        Raises:
+            OSError: It cannot be read.
+        """
+        name = os.fspath(path)
+        try:
+            content, mark = self._read(name)
+        except OSError:
+            self._ask(("file", name, ""), _MISSING)
+            raise
+        self._ask(("file", name, ""), mark)
+        return content
+
+    def is_file(self, path: str | os.PathLike[str]) -> bool:
+        name = os.fspath(path)
+        answer = self._kind(name)
+        self._ask(("kind", name, ""), answer)
+        return answer == "file"
+
+    def is_dir(self, path: str | os.PathLike[str]) -> bool:
+        name = os.fspath(path)
+        answer = self._kind(name)
+        self._ask(("kind", name, ""), answer)
+        return answer == "directory"
+
+    def files(self, directory: str | os.PathLike[str]) -> list[str]:
+        """All Python files below a directory, in order; links to directories are not followed."""
+        name = os.fspath(directory)
+        found = self._files(name)
+        self._ask(("files", name, ""), _digest(found))
+        return found
+
+    def defining(self, directory: str | os.PathLike[str], keyword: str, name: str) -> list[str]:
+        """The files below a directory that may define a class or function (``class``, ``def``) of that name."""
+        place = os.fspath(directory)
+        found = self._definitions(place).get((keyword, name), [])
+        self._ask(("defined", place, f"{keyword} {name}"), _digest(found))
+        return found
+
+    # --- answers ---
+
+    def state(self, directory: str) -> str:
+        """A fingerprint of all Python files below a directory: while it holds, so does all that they define."""
+        if directory not in self._states:
+            files = self._files(directory)
+            self._states[directory] = _digest([*files, *(self.answer(("file", path, "")) for path in files)])
+        return self._states[directory]
+
+    def answer(self, dependency: Dependency) -> str:
+        """The answer to a question, without taking note that it was asked."""
+        known = self.answers.get(dependency)
+        if known is None:
+            known = self.answers[dependency] = self._answer(dependency)
+        return known
+
+    def _answer(self, dependency: Dependency) -> str:
+        what, path, name = dependency
+        if what == "file":
+            return self._mark(path)
+        if what == "kind":
+            return self._kind(path)
+        if what == "files":
+            return _digest(self._files(path))
+        keyword, _, defined = name.partition(" ")
+        return _digest(self._definitions(path).get((keyword, defined), []))
+
+    def _mark(self, path: str) -> str:
+        """A file's fingerprint; read only where it may have been touched since an earlier run."""
+        try:
+            if self.stamps is not None and unsaved_text(path) is None:
+                known = self.stamps.known(path, os.stat(path))
+                if known is not None:
+                    return known
+            return self._read(path)[1]
+        except OSError:
+            return _MISSING
+
+    def _read(self, path: str) -> tuple[bytes, str]:
+        unsaved = unsaved_text(path)
+        if unsaved is not None:
+            return unsaved, fingerprint(unsaved)
+        with open(path, "rb") as file:
+            before = os.fstat(file.fileno())
+            content = file.read()
+            after = os.fstat(file.fileno())
+        mark = fingerprint(content)
+        if self.stamps is not None and _untouched(before, after):
+            self.stamps.note(path, after, mark)
+        return content, mark
+
+    def _kind(self, path: str) -> str:
+        if unsaved_text(path) is not None or os.path.isfile(path):
+            return "file"
+        return "directory" if os.path.isdir(path) else _MISSING
+
+    def _files(self, directory: str) -> list[str]:
+        if directory not in self._listed:
+            self._listed[directory] = sorted(_python_files(directory), key=lambda path: path.split(os.sep))
+        return self._listed[directory]
+
+    def _definitions(self, directory: str) -> dict[tuple[str, str], list[str]]:
+        if directory not in self._defined:
+            found: dict[tuple[str, str], list[str]] = {}
+            for path in self._files(directory):
+                try:
+                    content, mark = self._read(path)
+                except OSError:
+                    content, mark = b"", _MISSING
+                self._settle(("file", path, ""), mark)
+                for keyword, name in dict.fromkeys(_DEFINITION.findall(content)):
+                    found.setdefault((keyword.decode(), name.decode("ascii", "replace")), []).append(path)
+            self._defined[directory] = found
+        return self._defined[directory]
+
+
+def _untouched(before: os.stat_result, after: os.stat_result) -> bool:
+    return (before.st_mtime_ns, before.st_ctime_ns, before.st_size) == (
+        after.st_mtime_ns,
+        after.st_ctime_ns,
+        after.st_size,
+    )
+
+
+def _digest(parts: Iterable[str]) -> str:
+    return fingerprint("\0".join(parts).encode("utf-8", "surrogateescape"))
+
+
+def _python_files(top: str) -> Iterator[str]:
+    pending = [top]
+    while pending:
+        try:
+            with os.scandir(pending.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append(entry.path)
+                    elif entry.name.endswith(".py") and _is_file(entry):
+                        yield entry.path
+        except OSError:
+            continue
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file()
+    except OSError:  # a link to itself
+        return False
