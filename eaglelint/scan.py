@@ -108,6 +108,13 @@ def gather(
     draft = read_draft(pipeline.draft, display_path(pipeline.draft))
     target = _target(pipeline, options)
     kind = _kind(pipeline, draft)
+    notes: tuple[str, ...] = ()
+    if pipeline.guessed_target and target is not None and not pipeline.serving and _is_another(draft, target):
+        notes = (
+            f"{target.path} lies nearest to {draft.path} and has another width and vocabulary: it was not taken for "
+            "its target. Name the target with --target.",
+        )
+        pipeline, target = replace(pipeline, target=None), None
     deployment = parse_assumptions(pipeline.assume)
     if pipeline.serving and target is None:
         raise WrongUsage(
@@ -115,11 +122,10 @@ def gather(
             "layers and class. Pass --target PATH (a config.json or its directory), or --num-layers N and "
             "--target-class CLASS."
         )
-    notes: tuple[str, ...] = ()
     ends: list[_End] = []
     classes = _draft_classes(pipeline, draft)
     if pipeline.serving and kind not in CAPTURING_KINDS:
-        notes = (_no_states(draft, kind),)
+        notes += (_no_states(draft, kind),)
     elif pipeline.serving:
         from eaglelint.serving import open_serving
 
@@ -140,6 +146,16 @@ def gather(
     found, broken, more = with_files(found, pipeline.draft, pipeline.target, pipeline.launch)
     progress("asking the rules")
     return found, problems + broken, notes + more
+
+
+def _is_another(draft: DraftConfig, target: TargetConfig) -> bool:
+    """Whether a draft was plainly made for another target than this one: neither width nor vocabulary is the same."""
+    width, tokens = (
+        draft.text_node("target_hidden_size") or draft.text_node("hidden_size"),
+        draft.text_node("vocab_size"),
+    )
+    pairs = ((width, target.text_node("hidden_size")), (tokens, target.text_node("vocab_size")))
+    return all(own is not None and other is not None and own.value != other.value for own, other in pairs)
 
 
 def _draft_classes(pipeline: PipelineInput, draft: DraftConfig) -> tuple[DraftClass, ...]:

@@ -151,3 +151,21 @@ def test_a_survey_names_what_does_not_parse(project: Path) -> None:
     result = survey_engine("sglang@adds", ())
     assert [wiring.target_class for wiring in result.wirings] == ["LlamaForCausalLM"]
     assert len(result.problems) == 1 and "modelforcausallm.py:2" in result.problems[0]
+
+
+@pytest.mark.parametrize(("vocabulary", "taken"), [(32000, True), (128256, False)])
+def test_the_nearest_target_may_be_that_of_another_draft(
+    vocabulary: int, taken: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither width nor vocabulary is the same: then it is not taken, unless it is named. One that differs is a fault."""
+    monkeypatch.chdir(tmp_path)
+    own = {**draft([1, 5, 8]), "hidden_size": 4096, "vocab_size": 32000, "draft_vocab_size": 32000}
+    write(tmp_path / "draft/config.json", own)
+    target = {"architectures": ["LlamaForCausalLM"], "num_hidden_layers": 12, "hidden_size": 8192}
+    write(tmp_path / "target/config.json", {**target, "vocab_size": vocabulary})
+    (guessed,) = assemble_pipelines([tmp_path])
+    facts, _, notes = gather(guessed, Options())
+    assert (facts.target is not None) == taken
+    assert any("was not taken for its target" in note for note in notes) != taken
+    (named,) = assemble_pipelines([tmp_path], target=tmp_path / "target")
+    assert gather(named, Options())[0].target is not None

@@ -135,6 +135,8 @@ def _indexed(directory: Path, shown: PurePosixPath, index: str, present: set[str
 def _weight_map(path: Path) -> tuple[dict[str, str], str]:
     """Tensor names and the files that hold them, from an index; else the rest of a sentence."""
     try:
+        if not path.is_file():
+            return {}, "is not a regular file"
         with path.open("rb") as file:
             text = file.read(LIMIT_BYTES + 1)
     except OSError as error:

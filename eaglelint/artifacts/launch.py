@@ -110,6 +110,8 @@ def read_launch(path: Path, display: str) -> Launch:
         UnreadableInput: The file cannot be read, or holds no such command.
     """
     try:
+        if path.exists() and not path.is_file():
+            raise UnreadableInput(f"{display} is not a regular file. Name the script with the command.")
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:

@@ -270,6 +270,8 @@ def _launches(scripts: Sequence[str], engines: set[Path]) -> Iterator[Path]:
         if not engines.isdisjoint(path.parents):
             continue
         try:
+            if not path.is_file():
+                continue
             with path.open("rb") as file:
                 text = file.read(MAX_SCRIPT_BYTES)
         except OSError:

@@ -31,6 +31,7 @@ class PipelineInput:
         assume: Conditions that are taken as given.
         draft_kind: The kind of draft where the user says it.
         launch: A script with the command that starts the engine.
+        guessed_target: The target is the one that lies nearest; nobody said that the draft belongs to it.
         notes: Sentences on what was left open, for standard error.
     """
 
@@ -44,6 +45,7 @@ class PipelineInput:
     draft_kind: str | None = None
     notes: tuple[str, ...] = ()
     launch: Path | None = None
+    guessed_target: bool = False
 
 
 def assemble_pipelines(
@@ -96,6 +98,7 @@ def assemble_pipelines(
             assume=(*shared, *pipeline.assume, *assume),
             draft_kind=draft_kind or pipeline.draft_kind,
             launch=launch or pipeline.launch,
+            guessed_target=pipeline.guessed_target and target is None,
             notes=() if target is not None else pipeline.notes,
         )
         for pipeline in pipelines
@@ -159,6 +162,7 @@ def _complete(pipeline: PipelineInput, found: Discovered, paths: Sequence[Path])
         serving=tuple(f"{engine.name}@{display_path(engine.path)}" for engine in found.engine_roots),
         notes=(note,) if note else (),
         launch=_launch_of(pipeline.draft, found),
+        guessed_target=target is not None,
     )
 
 

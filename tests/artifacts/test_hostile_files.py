@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import struct
 import tempfile
 import tracemalloc
@@ -17,11 +18,13 @@ from hypothesis import strategies as st
 from eaglelint.artifacts.checkpoint import read_checkpoint
 from eaglelint.artifacts.document import Document
 from eaglelint.artifacts.draft import DraftConfig
+from eaglelint.artifacts.launch import read_launch
 from eaglelint.artifacts.pickle_reader import BrokenPickle, read_pickle
 from eaglelint.artifacts.safetensors_header import read_header
 from eaglelint.artifacts.target import TargetConfig
 from eaglelint.artifacts.tokenizer import compare_tokenizers, read_tokenizer
 from eaglelint.exceptions import EaglelintError
+from eaglelint.project.discovery import discover
 from eaglelint.registry import all_rules
 from eaglelint.rule import Facts
 from tests.checkpoints import header_bytes
@@ -192,3 +195,19 @@ def test_any_config_beside_any_header(draft: dict[str, Any], target: dict[str, A
         for finding in rule.check(rule, facts):
             assert finding.message and finding.span.start.line >= 1
             assert len(finding.message) < 2000
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize(
+    "name", ["model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "tokenizer.json", "serve.sh"]
+)
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(name: str, tmp_path: Path) -> None:
+    """Opening it would never return."""
+    os.mkfifo(tmp_path / name)
+    config = tmp_path / "config.json"
+    found = read_checkpoint(config, "config.json")
+    assert found is None or "is not a regular file" in found.problems[0]
+    assert compare_tokenizers(config, config, "config.json", "config.json") is None
+    assert discover([tmp_path]).launches == ()
+    with pytest.raises(EaglelintError):
+        read_launch(tmp_path / name, name)
