@@ -1,7 +1,7 @@
 """The header of a safetensors file: names, types and shapes, read within bounds and without the weights.
 
 The format: eight bytes with the header's length, the header (one JSON object), the values. See ``tensor.rs`` of
-safetensors 0.6, whose checks are made here too: a file that fails one of them is loaded by no engine.
+safetensors 0.8, whose checks are made here too: a file that fails one of them is loaded by no engine.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _entries(text: bytes) -> dict[str, Any]:
     # Counted first: what JSON is read into can be many times larger than its text.
     if text.count(b"{") > MAX_TENSORS + 2 or text.count(b"[") > 2 * MAX_TENSORS or text.count(b",") > 8 * MAX_TENSORS:
         raise _Broken(f"more than {MAX_TENSORS:,} tensors")
-    if not text.startswith(b"{"):
+    if not text.lstrip(b" \t\r\n").startswith(b"{"):
         raise _Broken("it does not begin with {")
     try:
         header = json.loads(text, object_pairs_hook=_without_duplicates)
@@ -80,6 +80,9 @@ def _entries(text: bytes) -> dict[str, Any]:
     except ValueError as error:
         raise _Broken(f"it is not JSON ({error})") from None
     assert isinstance(header, dict)
+    metadata = header.get(_METADATA, {})
+    if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
+        raise _Broken(f"{_METADATA} is no object of texts")
     return header
 
 

@@ -10,10 +10,10 @@ __all__ = ["BIT_WIDTHS", "FLOAT_TYPES", "LIMIT_BYTES", "Tensor", "TensorFile"]
 
 BIT_WIDTHS: Mapping[str, int] = {
     "BOOL": 8, "U8": 8, "I8": 8, "U16": 16, "I16": 16, "U32": 32, "I32": 32, "U64": 64, "I64": 64,
-    "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8,
+    "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8, "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8,
     "F16": 16, "BF16": 16, "F32": 32, "F64": 64, "C64": 64,
 }  # fmt: skip
-"""Bits of one element by the type's name in a safetensors header (safetensors 0.6, ``tensor.rs``)."""
+"""Bits of one element by the type's name in a safetensors header (safetensors 0.8, ``tensor.rs``)."""
 
 FLOAT_TYPES = frozenset({"F16", "BF16", "F32", "F64"})
 """Types in which a weight is stored as it is; every other type may be packed, scaled or quantised."""
