@@ -111,7 +111,10 @@ def derive_serving(
 
 
 class Deriver:
-    """Derives one target class for several requests; what was learned about its code serves them all."""
+    """Derives one target class for several requests; what was learned about its code serves them all.
+
+    Without ``config_defaults`` the answer holds for every config of the depth, whatever its other values are.
+    """
 
     def __init__(
         self,
@@ -121,6 +124,7 @@ class Deriver:
         *,
         deployment: Deployment = DEFAULT,
         budget: Budget | None = None,
+        config_defaults: bool = True,
     ) -> None:
         self.engine = engine
         self.source = source
@@ -131,6 +135,7 @@ class Deriver:
             budget=_for_stages(budget or Budget(), deployment.number("pp")),
             num_layers=num_layers,
         )
+        self._machine.config_defaults = config_defaults
         self._models: list[Instance] = []  # what was remembered of them must not outlive them
 
     def derive(self, request: ServingRequest) -> Derivation:
@@ -142,6 +147,10 @@ class Deriver:
             return self._derive(request)
         finally:
             machine.heap.rollback(mark)
+
+    def note_comparisons(self, found: set[tuple[int, int]]) -> None:
+        """From here on, note the pairs of numbers that are compared on the way to an answer."""
+        self._machine.compared = found
 
     def _derive(self, request: ServingRequest) -> Derivation:
         engine, source, machine = self.engine, self.source, self._machine

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,6 +19,13 @@ __all__ = ["app"]
 app = typer.Typer(help="What serving engines feed a draft, derived from their source.", no_args_is_help=True)
 
 
+class DiffFormat(str, Enum):
+    """How a difference is printed."""
+
+    text = "text"
+    json = "json"
+
+
 class EnginesFormat(str, Enum):
     """How the answer is printed."""
 
@@ -27,11 +35,89 @@ class EnginesFormat(str, Enum):
 
 @app.command("list")
 def list_engines() -> None:
-    """List the engines that eaglelint knows where to start in."""
-    from eaglelint.serving import ENGINES
+    """List the engines that can be named: bundled profiles and installed packages, with what is known of each."""
+    from eaglelint.engines.profile_file import bundled_versions
+    from eaglelint.exceptions import UnreadableInput
+    from eaglelint.serving import ENGINES, ProfileHandle, open_serving
 
     for name in sorted(ENGINES):
-        typer.echo(f"{name}  {name}@PATH for a source tree, {name} for the installed package")
+        for version in bundled_versions(name):
+            end = open_serving(f"{name}=={version}", root=Path.cwd())
+            assert isinstance(end, ProfileHandle)
+            counts = end.profile.counts("eagle3")
+            typer.echo(
+                f"{name}=={version}: {sum(counts.values())} target classes; for EAGLE-3 "
+                + ", ".join(f"{counts[status]} {status}" for status in ("exact", "conditional", "unknown"))
+            )
+        try:
+            end = open_serving(name, root=Path.cwd())
+        except UnreadableInput:
+            typer.echo(f"{name}: not installed; {name}@PATH is a source tree")
+            continue
+        typer.echo(f"{name}: {end.label} {end.where}, {len(end.target_classes())} target classes for EAGLE-3")
+
+
+@app.command("learn")
+def learn(
+    source: Annotated[
+        str, typer.Argument(help="sglang@PATH, a .whl file, or sglang for the installed package; likewise vllm.")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The profile to write.")],
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, max=256, help="Processes to use.")] = 2,
+) -> None:
+    """Learn from an engine's source what ids mean for each target class, to check without the source later."""
+    from eaglelint.cli.progress import progress_bar
+    from eaglelint.engines.profile_file import write_profile
+    from eaglelint.learn.learn import learn_from
+
+    with progress_bar() as progress:
+        profile = learn_from(source, Path.cwd(), progress, processes=jobs)
+    write_profile(profile, output)
+    counts = profile.counts("eagle3")
+    typer.echo(
+        f"{output}: {profile.label}, {sum(counts.values())} target classes; for EAGLE-3 "
+        + ", ".join(f"{counts[status]} {status}" for status in ("exact", "conditional", "unknown")),
+        err=True,
+    )
+
+
+@app.command("diff")
+def diff(
+    before: Annotated[str, typer.Argument(help="As for --serving: sglang==0.5.9, sglang@PATH, a profile's file.")],
+    after: Annotated[str, typer.Argument(help="The same for the other side.")],
+    layer_ids: Annotated[
+        str | None,
+        typer.Option("--layer-ids", help="Comma-separated ids, or default; several usual lists if left out."),
+    ] = None,
+    num_layers: Annotated[
+        int, typer.Option("--num-layers", min=1, max=10_000, help="Decoder layers of the target.")
+    ] = 61,
+    draft_kind: Annotated[str, typer.Option("--draft-kind", help="eagle3, peagle, dflash or dspark.")] = "eagle3",
+    format: Annotated[DiffFormat, typer.Option("--format", help="Text or JSON.")] = DiffFormat.text,
+) -> None:
+    """Show what changed between two releases: for which classes the same ids mean other hidden states."""
+    import json
+
+    from eaglelint.cli.progress import progress_bar
+    from eaglelint.engines.difference import compare_ends, usual_ids
+    from eaglelint.exceptions import WrongUsage
+    from eaglelint.report.difference import difference_lines
+    from eaglelint.scan import CAPTURING_KINDS
+    from eaglelint.serving import open_serving
+
+    if draft_kind not in CAPTURING_KINDS:
+        raise WrongUsage(f"--draft-kind {draft_kind}: known are {', '.join(CAPTURING_KINDS)}.")
+    lists = usual_ids(num_layers) if layer_ids is None else [_ids(layer_ids)]
+    ends = [open_serving(spec, root=Path.cwd()) for spec in (before, after)]
+    with progress_bar() as progress:
+        found = compare_ends(ends[0], ends[1], draft_kind, num_layers, lists, progress)
+    for problem in (*ends[0].problems, *ends[1].problems):
+        typer.echo(f"error: {problem}", err=True)
+    if format is DiffFormat.json:
+        typer.echo(json.dumps(found.to_json(), indent=2))
+        return
+    for line in difference_lines(found):
+        typer.echo(line)
 
 
 @app.command("show")
@@ -56,8 +142,6 @@ def show(
     no_cache: opt.NoCache = False,
 ) -> None:
     """Show, for each target class of an engine, which states given ids or the default list bring to the draft."""
-    from pathlib import Path
-
     from eaglelint.artifacts.target import TargetConfig
     from eaglelint.cache.units import cache_directory, caching
     from eaglelint.cli.progress import progress_bar

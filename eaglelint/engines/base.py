@@ -180,6 +180,7 @@ class _Tracked(dict[str, Any]):
         return super().__contains__(key)
 
     def __getitem__(self, key: str) -> Any:
+        self._reads.asked.append((*self._path, key))
         value = super().__getitem__(key)
         self._note(key, value)
         return value
@@ -229,6 +230,8 @@ def adopt_config_class(machine: Machine, cls: ClassValue, args: tuple[Any, ...],
 
     What the config does not say has the defaults of that class, as when ``transformers`` reads a config.json.
     """
+    if not machine.config_defaults:
+        return
     key = ("config classes", cls.module.name, cls.info.name)
     if key not in machine.memo:
         machine.memo[key] = _config_parameters(machine, cls)

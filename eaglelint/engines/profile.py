@@ -6,6 +6,8 @@ to do: conditions and shifts, which boundaries are captured and in which form, a
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, field
@@ -25,6 +27,7 @@ __all__ = [
     "Outcome",
     "Place",
     "Profile",
+    "Resolver",
     "Stop",
     "TargetClass",
     "place_of",
@@ -46,11 +49,15 @@ def place_of(boundary: int, num_layers: int) -> Place:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """An exception that the engine, or the interpretation of it, ends in; ``setting``: while it sets the ids."""
+    """An exception that the interpretation ends in.
+
+    ``certain`` where the engine itself would; ``setting`` where its setter raises it for these ids.
+    """
 
     kind: str
     message: str
     site: int | None = None
+    certain: bool = False
     setting: bool = False
 
 
@@ -104,6 +111,7 @@ class CaptureRule:
         order: Whether slots come in the order of the layers or of the list.
         repeats: What becomes of a boundary that is asked for twice.
         repeats_stop: The exception that repeated ids end in.
+        no_ids: The exception that any explicit ids end in, where the engine takes none.
         outcomes: What each place of the depth brings.
         set_by: Sites of the setter; ``set_name`` the attribute it fills, ``set_shift`` what it stores more than the
             boundary, ``set_sorted`` whether it stores a set. Without a shift what it stores is not said.
@@ -124,12 +132,14 @@ class CaptureRule:
     set_sorted: bool = False
     joined: tuple[int, ...] = ()
     from_layers: int = 1
+    no_ids: Stop | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
     """One target class's answer for a kind of draft; classes that differ in nothing but lines share one.
 
+    In texts ``{0}`` stands for a line among the class's ``sites``, ``{class}`` for its name.
     ``rule`` is None where the answer is unknown: ``reason`` says why, ``stop`` which exception it is.
     """
 
@@ -144,14 +154,19 @@ class Mapping:
     def sites(self) -> Iterator[int]:
         """The indices into a class's ``sites`` that this mapping uses."""
         stops: list[Stop | str | None] = [self.stop]
+        texts = [self.reason, *(condition.text for condition in self.conditions)]
         if self.rule is not None:
-            stops += [self.rule.no_default, self.rule.repeats_stop]
+            stops += [self.rule.no_default, self.rule.repeats_stop, self.rule.no_ids]
             yield from (*self.rule.set_by, *self.rule.joined)
             for outcome in self.rule.outcomes.values():
                 stops.append(outcome.stop)
                 yield from outcome.captured
                 if outcome.fault is not None and outcome.fault[1] is not None:
                     yield outcome.fault[1]
+                texts.append(outcome.reason)
+        texts += [stop.message if isinstance(stop, Stop) else stop for stop in stops]
+        for text in texts:
+            yield from (int(index) for index in re.findall(r"\{(\d+)\}", text or ""))
         yield from (stop.site for stop in stops if isinstance(stop, Stop) and stop.site is not None)
 
 
@@ -187,11 +202,25 @@ class KeyNode:
 
 
 @dataclass(frozen=True, slots=True)
+class Resolver:
+    """How the ids of one kind of draft are looked up in its config.
+
+    Attributes:
+        root: The node with which it begins.
+        accepts: Further keys that the engine reads, with the answers that were seen to change nothing. A config with
+            another answer is not one that was learned. Keys that are in neither place change nothing.
+    """
+
+    root: int
+    accepts: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
     """One release of an engine.
 
     Attributes:
-        nodes: Nodes of all resolvers; ``resolvers`` names the root for each kind of draft.
+        resolvers: For each kind of draft how its ids are looked up, by ``nodes``, which they share.
         aliases: Architectures that the engine serves with a class of another name.
         without_capture: Architectures that the engine serves and that capture nothing for a draft.
         sources: How many source files the answers rest on, and a hash over them.
@@ -201,7 +230,7 @@ class Profile:
     version: str | None
     mappings: tuple[Mapping, ...]
     classes: MappingOf[str, TargetClass]
-    resolvers: MappingOf[str, int] = field(default_factory=dict)
+    resolvers: MappingOf[str, Resolver] = field(default_factory=dict)
     nodes: tuple[Leaf | KeyNode, ...] = ()
     aliases: MappingOf[str, str] = field(default_factory=dict)
     without_capture: tuple[str, ...] = ()
@@ -210,3 +239,8 @@ class Profile:
     @property
     def label(self) -> str:
         return f"{self.engine} {self.version}" if self.version else self.engine
+
+    def counts(self, kind: str) -> Counter[str]:
+        """How many target classes are exact, conditional and unknown for a kind of draft."""
+        found = (cls.mappings[kind][0] for cls in self.classes.values() if kind in cls.mappings)
+        return Counter(self.mappings[index].status for index in found)

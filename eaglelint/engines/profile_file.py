@@ -112,9 +112,9 @@ def _faults(profile: Profile) -> Iterator[str]:
                 yield f"{cls.name} refers to mapping {mapped} for {kind}, which is not there"
             elif any(not 0 <= site < len(sites) for site in profile.mappings[mapped].sites()):
                 yield f"{cls.name} has {len(sites)} sites for {kind}, and its mapping refers to more"
-    for kind, root in profile.resolvers.items():
-        if not 0 <= root < len(profile.nodes):
-            yield f"the resolver of {kind} refers to node {root}, which is not there"
+    for kind, resolver in profile.resolvers.items():
+        if not 0 <= resolver.root < len(profile.nodes):
+            yield f"the resolver of {kind} refers to node {resolver.root}, which is not there"
     for index, node in enumerate(profile.nodes):
         if isinstance(node, KeyNode):
             for target in (*node.answers.values(), *(() if node.otherwise is None else (node.otherwise,))):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -44,6 +45,8 @@ def apply(rule: CaptureRule, ids: Sequence[int] | None, num_layers: int) -> Serv
             stop = rule.no_default
             return Served(stop=stop) if isinstance(stop, Stop) else Served(unlearned=stop or "the default list")
         boundaries = tuple(depth_formula(text)(num_layers) for text in rule.default)
+    elif rule.no_ids is not None:
+        return Served(stop=rule.no_ids)
     else:
         case = next(
             (case for case in rule.cases if case.when is None or (ids and case.when.holds(ids, num_layers))), None
@@ -92,26 +95,37 @@ def answer_of(data: Mapping[str, Any], key: Sequence[str]) -> str:
         case list():
             return "list" if value else "empty"
         case Mapping():
-            return "section"
+            return "section" if value else "empty section"
     return "something else"
 
 
 def resolve(profile: Profile, kind: str, data: Mapping[str, Any]) -> Leaf:
     """What the engine's resolver makes of a draft's config."""
-    root = profile.resolvers.get(kind)
-    if root is None:
+    resolver = profile.resolvers.get(kind)
+    if resolver is None:
         return Leaf("unknown", reason=_UNLEARNED.format(what=f"where the ids of {kind} drafts are looked for"))
-    node = profile.nodes[root]
+    node = profile.nodes[resolver.root]
     while isinstance(node, KeyNode):
-        answer = answer_of(data, node.key)
-        target = node.answers.get(answer, node.otherwise)
-        if target is None and answer.startswith("text "):
-            target = node.answers.get("text")
+        target = _chosen(node.answers, answer_of(data, node.key), node.otherwise)
         if target is None:
-            what = f"what the engine makes of {'.'.join(node.key)} in this config"
-            return Leaf("unknown", reason=_UNLEARNED.format(what=what))
+            return _unforeseen(node.key)
         node = profile.nodes[target]
+    for key, answers in resolver.accepts:
+        if _chosen(dict.fromkeys(answers, 0), answer_of(data, key), None) is None:
+            return _unforeseen(key)
     return node
+
+
+def _chosen(answers: Mapping[str, int], answer: str, otherwise: int | None) -> int | None:
+    """Where an answer leads; a text that has no answer of its own is any text."""
+    found = answers.get(answer)
+    if found is None and answer.startswith("text "):
+        found = answers.get("text")
+    return otherwise if found is None else found
+
+
+def _unforeseen(key: tuple[str, ...]) -> Leaf:
+    return Leaf("unknown", reason=_UNLEARNED.format(what=f"what the engine makes of {'.'.join(key)} in this config"))
 
 
 def takes_ids_at(profile: Profile, kind: str, data: Mapping[str, Any], place: tuple[str, ...]) -> bool:
@@ -190,25 +204,31 @@ def _wiring(
 ) -> Wiring:
     places = _Places(profile.label, sites)
     if mapping.rule is None:
-        return _stopped(blank, mapping.stop, places) if mapping.stop else replace(blank, reason=mapping.reason)
+        return (
+            _stopped(blank, mapping.stop, places)
+            if mapping.stop
+            else replace(blank, reason=places.text(mapping.reason or ""))
+        )
     assert blank.num_layers is not None
     served = apply(mapping.rule, ids, blank.num_layers)
     if served.unlearned is not None:
-        return replace(blank, reason=_UNLEARNED.format(what=served.unlearned))
+        return replace(blank, reason=_UNLEARNED.replace("{what}", places.text(served.unlearned)))
     if served.stop is not None:
         return _stopped(blank, served.stop, places)
     slots = tuple(
         Slot("unknown") if outcome.form == "unknown" else Slot(outcome.form, boundary)  # type: ignore[arg-type]
         for boundary, outcome in served.slots
     )
-    reasons = [outcome.reason for _, outcome in served.slots if outcome.reason is not None]
+    reasons = [places.text(outcome.reason) for _, outcome in served.slots if outcome.reason is not None]
     if not slots:
         reasons.append("no captured state was found")
     return replace(
         blank,
         slots=slots,
         status=mapping.status if slots and all(slot.known for slot in slots) else "unknown",
-        conditions=tuple(_condition(condition, served, slots, blank.num_layers) for condition in mapping.conditions),
+        conditions=tuple(
+            _condition(condition, served, slots, blank.num_layers, places) for condition in mapping.conditions
+        ),
         assumptions=mapping.assumptions,
         reason="; ".join(dict.fromkeys(reasons)) or None,
         summaries=mapping.summaries,
@@ -234,21 +254,29 @@ class _Places:
         path, _, line = self.sites[site].rpartition(":")
         return f"{self.label}: {path}", int(line)
 
+    def text(self, text: str) -> str:
+        """A text with its lines, relative to the package."""
+        return re.sub(r"\{(\d+)\}", lambda found: self.sites[int(found.group(1))], text)
+
 
 def _stopped(blank: Wiring, stop: Stop, places: _Places) -> Wiring:
     path, line = places.at(stop.site)
     where = f" at {path}:{line}" if path else ""
-    what = "it would stop with" if stop.setting else "the interpretation ended in"
+    what = "it would stop with" if stop.certain else "the interpretation ended in"
+    message = places.text(stop.message.replace("{class}", blank.target_class or ""))
     return replace(
         blank,
-        reason=f"{what} {stop.kind}{where}: {stop.message}",
-        faults=(Fault(f"{stop.kind}: {stop.message}", path, line),) if stop.setting else (),
-        evidence=(Evidence(path, line, f"raises {stop.kind}: {stop.message}"),) if path else (),
+        reason=f"{what} {stop.kind}{where}: {message}",
+        faults=(Fault(f"{stop.kind}: {message}", path, line),) if stop.setting else (),
+        evidence=(Evidence(path, line, f"raises {stop.kind}: {message}"),) if path else (),
     )
 
 
-def _condition(condition: Conditional, served: Served, slots: tuple[Slot, ...], num_layers: int) -> Condition:
-    text = condition.text.replace("{slots}", ", ".join(f"slot {index}" for index in range(len(slots))))
+def _condition(
+    condition: Conditional, served: Served, slots: tuple[Slot, ...], num_layers: int, places: _Places
+) -> Condition:
+    text = places.text(condition.text)
+    text = text.replace("{slots}", ", ".join(f"slot {index}" for index in range(len(slots))))
     if condition.forms is None:
         return Condition(text)
     other = ((condition.forms.get(place_of(boundary, num_layers), "unknown"), boundary) for boundary, _ in served.slots)

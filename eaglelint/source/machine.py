@@ -226,6 +226,10 @@ class Machine:
         # on a loop's own index ends the run. ``outside`` and ``outside_call`` say what is read from, and what is
         # called of, something outside the sources; None where they do not know either.
         self.script = False
+        self.compared: set[tuple[int, int]] | None = (
+            None  # pairs of numbers that were compared, where that is asked for
+        )
+        self.config_defaults = True  # what a target's config does not say has the defaults of its class
         self.constructing: Callable[[Any, tuple[Any, ...], dict[str, Any]], None] | None = None
         self.outside: Callable[[Any, str], Any] | None = None
         self.outside_call: Callable[[Any, str, tuple[Any, ...], dict[str, Any], Site | None], Any] | None = None

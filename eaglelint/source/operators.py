@@ -196,6 +196,8 @@ def _dim_arithmetic(name: str, left: Any, right: Any) -> Any:
 
 def compare(machine: Machine, name: str, left: Any, right: Any, site: Site) -> Any:
     """One comparison; Unknown where the values do not decide it."""
+    if machine.compared is not None and isinstance(left, int) and isinstance(right, int):
+        machine.compared |= {(int(left), int(right)), (int(right), int(left))}
     if name in ("Is", "IsNot"):
         return _identity(left, right, name == "Is")
     if name in ("In", "NotIn"):

@@ -18,6 +18,7 @@ from eaglelint.engines.profile import (
     Mapping,
     Outcome,
     Profile,
+    Resolver,
     Stop,
     TargetClass,
 )
@@ -39,7 +40,7 @@ RULE = CaptureRule(
         "embedding": Outcome("unknown", (1,), "residual is None", ("residual is None", 1)),
         "inner": Outcome("stream", (1,)),
         "last": Outcome("norm", (2,)),
-        "above": Outcome("stops", stop=Stop("IndexError", "list index out of range", 0, setting=True)),
+        "above": Outcome("stops", stop=Stop("IndexError", "list index out of range", 0, certain=True, setting=True)),
     },
     set_by=(0,),
     set_name="layers_to_capture",
@@ -54,7 +55,7 @@ PROFILE = Profile(
     classes={
         "A": TargetClass("A", {"eagle3": (0, SITES), "dflash": (1, ())}),
     },
-    resolvers={"eagle3": 5},
+    resolvers={"eagle3": Resolver(5, ((("num_aux",), ("absent", "number")),))},
     nodes=(
         Leaf("default"),
         Leaf("ids", NESTED),
@@ -114,6 +115,7 @@ def test_faults_and_lines() -> None:
         ({}, "default", None),
         ({"eagle_config": {"use_aux_hidden_state": False, NESTED[1]: [1, 6, 9]}}, "default", None),
         ({"eagle_config": [1]}, "default", None),
+        ({"num_aux": 4}, "default", None),
     ],
 )
 def test_where_ids_are_taken_from(draft: dict[str, Any], ids: Any, source: Any) -> None:
@@ -123,10 +125,11 @@ def test_where_ids_are_taken_from(draft: dict[str, Any], ids: Any, source: Any) 
 
 
 def test_a_config_that_was_not_foreseen_is_unknown() -> None:
-    """An answer that the profile has no node for is no guess."""
-    wiring = recall(PROFILE, "A", "eagle3", 12, draft_data={"eagle_config": [1]})
-    assert (wiring.status, wiring.slots) == ("unknown", ())
-    assert "what the engine makes of eagle_config" in (wiring.reason or "")
+    """An answer that the profile has no node for, or that it was not seen to be without effect, is no guess."""
+    for key, value in (("eagle_config", [1]), ("num_aux", "four")):
+        wiring = recall(PROFILE, "A", "eagle3", 12, draft_data={key: value})
+        assert (wiring.status, wiring.slots) == ("unknown", ())
+        assert f"what the engine makes of {key}" in (wiring.reason or "")
 
 
 def test_places() -> None:
@@ -158,7 +161,7 @@ def test_written_and_read(tmp_path: Path) -> None:
         (profile_text(PROFILE).replace('"first == 1"', '"first is 1"'), "is no condition"),
         (profile_text(PROFILE).replace('"N//2"', '"N/2"'), "mapping 0: 'N/2' is no formula"),
         (profile_text(PROFILE).replace('"above":', '"over":'), "over"),
-        (profile_text(PROFILE).replace('"eagle3": 5', '"eagle3": 9'), "refers to node 9"),
+        (profile_text(PROFILE).replace('"root":5', '"root":9'), "refers to node 9"),
         (profile_text(PROFILE).replace('"otherwise":3', '"otherwise":4'), "does not stand before it"),
     ],
 )

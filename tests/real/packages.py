@@ -14,7 +14,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["LMDEPLOY_0_14_0", "SGLANG_0_5_9", "SGLANG_0_5_23", "VLLM_0_33_0", "Package", "package_directory"]
+__all__ = [
+    "LMDEPLOY_0_14_0",
+    "PROFILED",
+    "SGLANG_0_5_9",
+    "SGLANG_0_5_23",
+    "VLLM_0_33_0",
+    "Package",
+    "package_directory",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +44,16 @@ SGLANG_0_5_23 = Package("sglang", "0.5.23", "00b3cd5b265ac76c64185fbb6b95424f324
 LMDEPLOY_0_14_0 = Package("lmdeploy", "0.14.0", "4983231306733c7a6928eab0229c8c3898e0c28f9614a5955b3b82766bd71b30")
 VLLM_0_33_0 = Package("vllm", "0.33.0", "4b6bdec4ab269990bf70d45a3c1e94c3760a27064513760193b26d6f0da883aa")
 
+# The releases whose profiles are bundled (tools/learn_profiles.py); the tests read only those that are named above.
+PROFILED = (
+    Package("sglang", "0.5.5", "3c57f135ec0a7a5cf6ae4ed5e0b231d7bf7e0fae588bbc1a881560f1c18db995"),
+    SGLANG_0_5_9,
+    SGLANG_0_5_23,
+    Package("vllm", "0.13.0", "12b3d0a3b91c32a0091349de64b464f1c3d499a5b3a5d0ec387fef94ed5df6ee"),
+    Package("vllm", "0.22.1", "cc50536c93827a577b2bc45f038b8b866c31ed220631008521a337c9b2558f4d"),
+    VLLM_0_33_0,
+)
+
 # The wheels are for one interpreter and platform, but only their sources are read, on any.
 _WHEEL_OF = (
     "--python-version=3.11",
@@ -44,6 +62,7 @@ _WHEEL_OF = (
     "--abi=abi3",
     "--abi=none",
     "--platform=manylinux_2_34_x86_64",
+    "--platform=manylinux_2_31_x86_64",
     "--platform=manylinux_2_28_x86_64",
     "--platform=manylinux2014_x86_64",
     "--platform=any",
