@@ -43,12 +43,13 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """A report that asks about something that is right: the rule that could be mistaken stays silent."""
+    """A report that asks about something that is right: the rule stays silent, and speaks on a look-alike."""
 
     report: str
     what: str
     rule: str
     project: Project
+    wrong: Project
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,22 @@ def dflash(**section: Any) -> dict[str, Any]:
 def served_as(setter: str, trained_by: str) -> Project:
     """A DFlash draft and an engine that makes ``setter`` of each of its ids."""
     return project(dflash(), MINI, engine="mini-sglang", options=("--trained-by", trained_by), **dflash_engine(setter))
+
+
+def dumped(*entries: int) -> Project:
+    """States dumped from Hugging Face's ``hidden_states``, and an engine that captures before layers 2, 18 and 33."""
+    joined = ", ".join(f"hidden_states[{entry}]" for entry in entries)
+    script = f"""import torch
+from transformers import AutoModelForCausalLM
+
+
+def dump(path, input_ids):
+    model = AutoModelForCausalLM.from_pretrained("target")
+    hidden_states = model(input_ids, output_hidden_states=True).hidden_states
+    torch.save({{"hidden_state": torch.cat(({joined}), dim=-1)}}, path)
+"""
+    options = ("--training", "training")
+    return project(ids([1, 17, 32]), MINI, engine="mini-sglang", options=options, training__dump_dot_py=script)
 
 
 def registered(names: tuple[str, ...]) -> Project:
@@ -307,9 +324,10 @@ CASES: tuple[Case, ...] = (
 
 RIGHT: tuple[Right, ...] = (
     Right("NickL77/BaldEagle#18", "do HF's index and the loop's index differ by the embedding?", "CAP002",
-          replace(GOOD, command=(*GOOD.command, "--trained-by", "layer-output"))),
+          dumped(2, 18, 33), dumped(1, 17, 32)),
     Right("SafeAILab/EAGLE#222", "d2t is zero throughout", "VOC002",
-          mapped({"d2t": {"I64": [0] * 16}, "t2d": bits(*range(16))}, varied(SMALL, draft_vocab_size=16))),
+          mapped({"d2t": {"I64": [0] * 16}, "t2d": bits(*range(16))}, varied(SMALL, draft_vocab_size=16)),
+          mapped({"d2t": {"I64": [0] * 4}, "t2d": bits(*range(4))})),
 )  # fmt: skip
 
 _RELEASE = "the engine's release decides; it waits for profiles of releases"

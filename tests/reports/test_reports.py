@@ -50,7 +50,9 @@ def test_the_mended_project_is_silent(case: Case, tmp_path: Path, monkeypatch: p
 
 @pytest.mark.parametrize("case", RIGHT, ids=lambda case: case.report)
 def test_what_is_right_is_not_reported(case: Right, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert found(case.project, tmp_path, monkeypatch) == set()
+    """And what looks like it and is wrong is."""
+    assert found(case.project, tmp_path / "right", monkeypatch) == set()
+    assert case.rule in found(case.wrong, tmp_path / "wrong", monkeypatch)
 
 
 MENDED_BY_EDITS = (
