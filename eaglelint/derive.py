@@ -15,7 +15,7 @@ from eaglelint.finding import Span
 from eaglelint.source.assumptions import stated
 from eaglelint.source.identify import Stream
 from eaglelint.source.lookup import get_attribute
-from eaglelint.source.machine import Budget, BudgetExceeded, Event, Machine, Outcome, Raised
+from eaglelint.source.machine import Budget, BudgetExceeded, Event, Machine, Outcome, Raised, TooLong
 from eaglelint.source.operators import whole
 from eaglelint.source.slices import Site
 from eaglelint.source.stubs import load_stubs
@@ -56,6 +56,7 @@ class _Run:
     missing: tuple[tuple[str, Site], ...] = ()  # attributes that were read and that nothing sets
     uncopied: tuple[int, ...] = ()  # slots that share their memory with what a norm may have added to since
     in_place: tuple[str, ...] = ()  # those norms
+    layers_ran: bool = False
     stages: tuple[Stage, ...] = ()
 
 
@@ -93,13 +94,24 @@ def _stage(machine: Machine, passed: _Passed, stream: Stream) -> Stage:
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """A wiring and what was seen on the way to it: ``events`` of the first path, and how the run was cut short."""
+    """A wiring and what was seen on the way to it.
+
+    Attributes:
+        events: What the first path stored, captured and joined.
+        missing: Attributes that were read and that nothing sets.
+        uncopied: Slots that share their memory with what a norm may have added to since.
+        layers_ran: Whether each decoder layer was seen to run once, in order.
+        raised: The exception that ended the run, if one did.
+        cut_short: Whether the interpretation ended before the run did.
+    """
 
     wiring: Wiring
     events: tuple[Event, ...] = ()
     missing: tuple[tuple[str, Site], ...] = ()
     uncopied: tuple[int, ...] = ()
+    layers_ran: bool = False
     raised: Raised | None = None
+    cut_short: bool = False
 
 
 def derive_serving(
@@ -138,10 +150,15 @@ class Deriver:
         self._machine.config_defaults = config_defaults
         self._models: list[Instance] = []  # what was remembered of them must not outlive them
 
+    @property
+    def unread(self) -> tuple[tuple[str, str], ...]:
+        """The lists of layers that were stored, by class and attribute, and that no run has read afterwards."""
+        return tuple(place for place, read in self._machine.lists.items() if not read)
+
     def derive(self, request: ServingRequest) -> Derivation:
         """The wiring for one request, with the trail; each is derived from the same beginning."""
         machine = self._machine
-        machine.steps = 0
+        machine.begin()
         mark = machine.heap.mark()
         try:
             return self._derive(request)
@@ -195,6 +212,7 @@ class Deriver:
                 tuple(dict.fromkeys(machine.missing)),
                 tuple(index for index, tensor in enumerate(parts) if machine.may_be_overwritten(tensor)),
                 tuple(sorted(machine.in_place)),
+                stream.complete,
                 stages,
             )
 
@@ -204,15 +222,46 @@ class Deriver:
         except BudgetExceeded as error:
             where = f" at {error.site}" if error.site is not None else ""
             reason = f"the interpretation stopped: {error.what}{where}"
-            return Derivation(_blank(engine, source, request).with_status("unknown", reason))
-        except RecursionError:
-            reason = "the interpretation stopped: nested too deeply"
-            return Derivation(_blank(engine, source, request).with_status("unknown", reason))
+            return Derivation(_blank(engine, source, request).with_status("unknown", reason), cut_short=True)
+        except (RecursionError, TooLong) as error:
+            how = "nested too deeply" if isinstance(error, RecursionError) else "one call takes too many steps"
+            reason = f"the interpretation stopped: {how}"
+            return Derivation(_blank(engine, source, request).with_status("unknown", reason), cut_short=True)
         wiring = _wiring(engine, source, request, machine, outcomes, reads, trails, configuring=not configured)
         first = next((outcome.value for outcome in outcomes if outcome.raised is None), None)
         if first is None:
             return Derivation(wiring, tuple(machine.events), raised=outcomes[0].raised)
-        return Derivation(wiring, tuple(trails[0].events if trails else ()), first.missing, first.uncopied)
+        return Derivation(
+            wiring,
+            tuple(trails[0].events if trails else ()),
+            first.missing,
+            first.uncopied,
+            first.layers_ran and configured,
+        )
+
+    def stored(self, request: ServingRequest) -> tuple[Event, ...]:
+        """The lists of layers that the setter stores for given ids, without running the model."""
+        engine, source, machine = self.engine, self.source, self._machine
+        machine.begin()
+        mark = machine.heap.mark()
+
+        def run() -> tuple[Event, ...]:
+            machine.enter_stage(0)
+            engine.prepare(machine, source, request.kind)
+            model = engine.build_model(machine, definition(request), config_object(machine, request.target_data))
+            self._models.append(model)
+            ids = list(request.layer_ids) if isinstance(request.layer_ids, tuple) else None
+            engine.configure(machine, source, model, request.kind, None, ids)
+            return tuple(event for event in machine.events if event.kind == "set")
+
+        try:
+            with deep_recursion():
+                outcomes = machine.explore(run, None)
+        except (BudgetExceeded, RecursionError, TooLong):
+            return ()
+        finally:
+            machine.heap.rollback(mark)
+        return outcomes[0].value if len(outcomes) == 1 and outcomes[0].raised is None else ()
 
 
 def definition(request: ServingRequest) -> Binding:
@@ -245,7 +294,7 @@ def reads_ids_at(engine: Engine, source: EngineSource, request: ServingRequest, 
     try:
         with deep_recursion():
             outcomes = machine.explore(run, None)
-    except (BudgetExceeded, RecursionError):
+    except (BudgetExceeded, RecursionError, TooLong):
         return False
     return any(outcome.raised is None and outcome.value for outcome in outcomes)
 

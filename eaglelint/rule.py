@@ -13,20 +13,35 @@ from eaglelint.artifacts.target import TargetConfig
 from eaglelint.artifacts.tokenizer import Tokenizer, TokenizerPair
 from eaglelint.draft_class import DraftClass
 from eaglelint.finding import Confidence, Edit, Finding, Related, Severity, Span
-from eaglelint.survey.facts import ClassFacts, EngineFacts, GraphsBeforeIds, Place, Run, Stored
+from eaglelint.survey.facts import (
+    ClassFacts,
+    Counting,
+    EngineFacts,
+    GraphsBeforeIds,
+    KeyRead,
+    Place,
+    Reader,
+    Run,
+    Stored,
+    Wrapper,
+)
 from eaglelint.wiring import Wiring
 
 __all__ = [
     "Check",
     "ClassFacts",
+    "Counting",
     "EngineFacts",
     "Facts",
     "GraphsBeforeIds",
+    "KeyRead",
     "Place",
+    "Reader",
     "Rule",
     "Run",
     "Served",
     "Stored",
+    "Wrapper",
 ]
 
 

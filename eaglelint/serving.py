@@ -98,7 +98,8 @@ class EngineHandle:
 
         def derive() -> Run:
             deriver = Deriver(self.engine, self.source, request.num_layers, deployment=request.deployment)
-            return run_of(deriver.derive(request), None)
+            home = self.source.tree.display(definition(request).module.path.parent)
+            return run_of(deriver.derive(request), None, home)
 
         return self.remember("run", request, derive)
 

@@ -101,11 +101,13 @@ class Engine(Protocol):
 
     Attributes:
         setters: The names of the method by which a target class takes the ids of an EAGLE-3 draft.
+        resolvers: The functions whose ids are those that are captured, ``ModelRunner.__init__``.
         usual_offset: What most classes add to an id to get its boundary: a guess for the first run, which confirms it.
     """
 
     name: str
     setters: tuple[str, ...]
+    resolvers: tuple[str, ...]
     usual_offset: int
 
     def find_package(self, path: Path) -> Path | None:
@@ -116,6 +118,12 @@ class Engine(Protocol):
 
     def target_class(self, source: EngineSource, name: str) -> Binding | None:
         """The class of a target by its architecture's name."""
+
+    def entry_classes(self, source: EngineSource) -> list[Binding]:
+        """The classes that an architecture's name may lead to, whether or not they have a setter."""
+
+    def startup(self, source: EngineSource) -> tuple[Path, ...]:
+        """The directories with the code that reads a draft's config and sets the runners up."""
 
     def runners(self, source: EngineSource) -> list[Binding]:
         """The classes that load a model, hand it the ids and record its graphs."""

@@ -27,6 +27,7 @@ class LMDeploy:
 
     name = "lmdeploy"
     setters: tuple[str, ...] = ("build",)
+    resolvers: tuple[str, ...] = ()
     usual_offset = 0
 
     def find_package(self, path: Path) -> Path | None:
@@ -65,6 +66,13 @@ class LMDeploy:
         module = source.tree.module_at(file)
         rows = global_value(Machine(source.tree), module, "MODULE_MAP") if module is not None else None
         return rows if isinstance(rows, dict) else {}
+
+    def entry_classes(self, source: EngineSource) -> list[Binding]:
+        """No class takes ids, so none lacks a way to."""
+        return []
+
+    def startup(self, source: EngineSource) -> tuple[Path, ...]:
+        return ()
 
     def runners(self, source: EngineSource) -> list[Binding]:
         """Nothing hands over ids, so no start-up can do it too late."""

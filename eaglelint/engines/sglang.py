@@ -37,6 +37,7 @@ class SGLang:
 
     name = "sglang"
     setters: tuple[str, ...] = _SETTERS["eagle3"]
+    resolvers: tuple[str, ...] = ("ModelRunner.__init__", "_resolve_eagle_aux_hidden_state")
     usual_offset = 1
 
     def find_package(self, path: Path) -> Path | None:
@@ -63,20 +64,28 @@ class SGLang:
         )
 
     def target_classes(self, source: EngineSource, kind: str = "eagle3") -> list[Binding]:
-        directory = source.package / "srt" / "models"
         machine = Machine(source.tree)
+        return [
+            binding
+            for binding in self.entry_classes(source)
+            if isinstance(binding.item, ClassInfo)
+            and any(find_method(machine, ClassValue(binding.module, binding.item), name) for name in _SETTERS[kind])
+        ]
+
+    def entry_classes(self, source: EngineSource) -> list[Binding]:
         found = []
-        for path in source.tree.files(directory):
+        for path in source.tree.files(source.package / "srt" / "models"):
             names = _entries(source, path)
             module = source.tree.module_at(path) if names else None
             for name in names if module is not None else ():
                 assert module is not None
                 info = module.index.classes.get(name)
-                if info is None or _DRAFT_CLASS.search(name):
-                    continue
-                if any(find_method(machine, ClassValue(module, info), setter) for setter in _SETTERS[kind]):
+                if info is not None and not _DRAFT_CLASS.search(name):
                     found.append(Binding(module, info))
         return found
+
+    def startup(self, source: EngineSource) -> tuple[Path, ...]:
+        return (source.package / "srt" / "model_executor", source.package / "srt" / "speculative")
 
     def runners(self, source: EngineSource) -> list[Binding]:
         found = source.tree.find_class("ModelRunner", (source.package / "srt" / "model_executor",))

@@ -44,6 +44,10 @@ class VLLM:
 
     name = "vllm"
     setters: tuple[str, ...] = (_SETTER,)
+    resolvers: tuple[str, ...] = (
+        "get_eagle3_aux_layers_from_config",
+        "GPUModelRunner._get_eagle3_aux_layers_from_config",
+    )
     usual_offset = 0
 
     def __init__(self, runner: str = "V2") -> None:
@@ -67,6 +71,12 @@ class VLLM:
 
     def target_classes(self, source: EngineSource, kind: str = "eagle3") -> list[Binding]:
         return target_classes(source)
+
+    def entry_classes(self, source: EngineSource) -> list[Binding]:
+        return self.target_classes(source)
+
+    def startup(self, source: EngineSource) -> tuple[Path, ...]:
+        return (source.package / "v1" / "worker", source.package / "v1" / "spec_decode")
 
     def runners(self, source: EngineSource) -> list[Binding]:
         """The runners of both versions: v1/worker/gpu_model_runner.py and v1/worker/gpu/model_runner.py."""

@@ -127,6 +127,8 @@ def set_attribute(machine: Machine, receiver: Any, name: str, value: Any, site: 
     machine.heap.set(receiver.attrs, name, value)
     if _is_ids(value):
         machine.record("set", name, value, site)
+        if receiver.cls is not None:
+            machine.lists.setdefault((receiver.cls.info.name, name), False)
 
 
 def _registered(machine: Machine, receiver: Instance, name: str, value: Any, site: Site) -> Any:

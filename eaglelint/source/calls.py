@@ -339,7 +339,7 @@ def _run_with_layers(
     values = (*args, *kwargs.values())
     layers = _handed_layers(values)
     name = frame.function.rsplit(".", 1)[-1]
-    reaches = any(layer.attrs for layer in layers) or any(
+    reaches = any(_collects(value) for layer in layers for value in layer.attrs.values()) or any(
         _collects(value) and not _handed_layers((value,)) for value in values
     )
     ran = len(machine.order)

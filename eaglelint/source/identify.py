@@ -16,11 +16,14 @@ class Stream:
 
     h[k] is the sum of the tensors that layer k was handed and that end up in the final norm; h[N] is what the final
     norm was given. A layer's further results (routing indices, say) travel along but are no part of the stream.
+    ``complete`` says whether each layer was seen to run once, in order.
     """
 
     def __init__(self, machine: Machine, num_layers: int) -> None:
         self.num_layers = num_layers
         ran = [index for count, index in machine.order if count == num_layers]
+        # Layers that have no source are counted, not seen.
+        self.complete = ran == list(range(num_layers)) and "opaque layers" not in machine.memo
         self._out_of_order = _out_of_order(ran, num_layers, machine.elsewhere)
         self._whole: dict[frozenset[Term], int] = {}
         self._totals: dict[int, set[Term]] = {}

@@ -172,6 +172,8 @@ def _summarised(
     )
     cache = machine.memo.setdefault("layer summaries", {})
     if shape not in cache:
+        # A shape names objects by their ids: while it is known, no other object may get them.
+        machine.memo.setdefault("objects of summaries", []).append((layer.siblings, args, kwargs, cells))
         cache[shape] = _summarise(machine, layer, shaped_args, shaped_kwargs, cells, cell_placeholders, holders, site)
     summary: _Summary | None = cache[shape]
     if summary is None:

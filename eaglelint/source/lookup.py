@@ -372,6 +372,8 @@ def _instance_attribute(machine: Machine, instance: Instance, name: str) -> Any:
         if found is not MISSING:
             return found
     if name in instance.attrs:
+        if machine.lists and instance.cls is not None and (instance.cls.info.name, name) in machine.lists:
+            machine.lists[instance.cls.info.name, name] = True
         return instance.attrs[name]
     if name in instance.lazy:
         return instance.lazy[name]

@@ -221,6 +221,8 @@ class Machine:
         self.in_place: dict[str, None] = self.heap.cache()  # classes of norms that ran and may add in place
         self.overwritten: dict[int, Tensor] = self.heap.cache()  # what tensors that were changed in place hold now
         self.module_hooks: list[Any] = []  # functions that torch calls with each module that becomes a child
+        # The lists of layers that were stored, by class and attribute: whether anyone has read them since, on any path.
+        self.lists: dict[tuple[str, str], bool] = {}
         self.memo: dict[Any, Any] = {}
         # A user's script, not an engine: a loop over something unknown is gone through once, and an unknown condition
         # on a loop's own index ends the run. ``outside`` and ``outside_call`` say what is read from, and what is
@@ -305,6 +307,11 @@ class Machine:
         if name not in self._assumed:
             self._assumed[name] = assumed(name, self.assumptions)
         return self._assumed[name]
+
+    def begin(self) -> None:
+        """Before a run: the budget is whole, and no layer is running."""
+        self.steps = 0
+        self.layer, self.in_layer, self.layer_site = -1, False, None
 
     def enter_stage(self, stage: int) -> None:
         """Go on as another rank of the pipeline: what was computed as one rank does not hold as another."""

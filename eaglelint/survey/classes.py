@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 from eaglelint.artifacts.target import TargetConfig
+from eaglelint.deployment import DEFAULT, Deployment, parse_assumptions
 from eaglelint.derive import Derivation, Deriver, ServingRequest
 from eaglelint.engines.base import Engine, EngineSource
 from eaglelint.source.index import ClassInfo
@@ -13,7 +15,7 @@ from eaglelint.source.lookup import find_method
 from eaglelint.source.machine import Budget, Event, Machine
 from eaglelint.source.tree import Binding
 from eaglelint.source.values import ClassValue
-from eaglelint.survey.facts import ClassFacts, Place, Run, Stored
+from eaglelint.survey.facts import ClassFacts, Counting, Place, Run, Stored
 from eaglelint.survey.places import place_of, place_of_definition
 from eaglelint.wiring import LayerIds
 
@@ -21,13 +23,19 @@ __all__ = ["SURVEY_LAYERS", "class_facts", "run_of", "survey_classes"]
 
 SURVEY_LAYERS = 12
 _MIDDLE = SURVEY_LAYERS // 2
+# Lists by which setters have been seen to tell how ids are counted: the first id, the largest one, the order.
+_LISTS = ((1, 5, 8), (2, 5, 8), (2, _MIDDLE, SURVEY_LAYERS - 1), (8, 5, 2))
 _BUDGET = Budget(steps=8_000, attribute_steps=3_000)
+_OVERLAPS = re.compile(rb"\bcan_run_tbo\b")  # SGLang's name for a batch in two halves
+# With one dense layer, as DeepSeek has it, the halves overlap from the second layer on.
+_OVERLAPPING = {"first_k_dense_replace": 1}
 
 
 def survey_classes(engine: Engine, source: EngineSource, bindings: Sequence[Binding]) -> list[ClassFacts]:
     """The facts of these classes. One that only renames another is that other under a second name."""
     known: dict[ClassInfo, ClassFacts] = {}
-    found = []
+    found: list[ClassFacts] = []
+    stages_refused = False
     for binding in bindings:
         info = binding.item
         assert isinstance(info, ClassInfo)
@@ -35,7 +43,10 @@ def survey_classes(engine: Engine, source: EngineSource, bindings: Sequence[Bind
         if original is not None and original in known:
             facts = _under_another_name(known[original], binding, source)
         else:
-            facts = _survey(engine, source, binding)
+            facts = _survey(engine, source, binding, stages=not stages_refused)
+            # What an engine's own check refuses, it refuses for all classes.
+            staged = facts.staged
+            stages_refused = stages_refused or (staged is not None and staged.refused and not staged.stored)
         known[info] = facts
         found.append(facts)
     return found
@@ -53,40 +64,79 @@ def class_facts(source: EngineSource, engine: Engine, binding: Binding) -> Class
     )
 
 
-def _survey(engine: Engine, source: EngineSource, binding: Binding) -> ClassFacts:
+def _survey(engine: Engine, source: EngineSource, binding: Binding, *, stages: bool) -> ClassFacts:
     deriver = Deriver(engine, source, SURVEY_LAYERS, budget=_BUDGET)
+    home = binding.module.path.parent
 
     def run(ids: LayerIds) -> Run:
-        data = TargetConfig.synthetic(SURVEY_LAYERS).data
-        return run_of(deriver.derive(ServingRequest(binding, SURVEY_LAYERS, data, layer_ids=ids)), ids)
+        return run_of(deriver.derive(_request(binding, ids)), ids, source.tree.display(home))
 
-    facts = class_facts(source, engine, binding)
+    def elsewhere(assumption: str, **config: int) -> Run:
+        request = _request(binding, "default", parse_assumptions([assumption]), **config)
+        other = Deriver(engine, source, SURVEY_LAYERS, deployment=request.deployment, budget=_BUDGET)
+        return run_of(other.derive(request), "default", source.tree.display(home))
+
     default = run("default")
+    counting = tuple(_counting(deriver, binding, ids) for ids in _LISTS)
     last = middle = None
     for offset in dict.fromkeys((engine.usual_offset, 1 - engine.usual_offset)):
-        last = run((_MIDDLE - offset, SURVEY_LAYERS - offset))
-        if not last.slots and last.stopped is not None:
-            middle = run((_MIDDLE - offset,))
+        ids = (_MIDDLE - offset, SURVEY_LAYERS - offset)
+        if default.cut_short and deriver.stored(_request(binding, ids)):
+            break  # another run would take as long; but a setter that stops does so at once
+        last = run(ids)
+        if not last.slots and last.stopped is not None and not last.wiring.faults:
+            middle = run(ids[:1])
         first = (last.slots or (middle.slots if middle else ()))[:1]
         if not first or first[0].boundary in (None, _MIDDLE):
             break
         last = middle = None
-    if default.cut_short and last is not None and last.slots:
-        default = run("default")  # with what the other run has learned, the budget may suffice
-    return replace(facts, default=default, last=last, middle=middle)
+    works = bool(default.slots) and all(slot.known for slot in default.slots)
+    return replace(
+        class_facts(source, engine, binding),
+        default=default,
+        last=last,
+        middle=middle,
+        counting=counting,
+        unread=deriver.unread,
+        overlapped=elsewhere("tbo", **_OVERLAPPING) if works and _may_overlap(source, default) else None,
+        staged=elsewhere("pp=2") if works and stages else None,
+    )
 
 
-def run_of(derivation: Derivation, ids: LayerIds) -> Run:
-    """A derivation as rules see it."""
+def _request(binding: Binding, ids: LayerIds, deployment: Deployment = DEFAULT, **config: int) -> ServingRequest:
+    data = {**TargetConfig.synthetic(SURVEY_LAYERS).data, **config}
+    return ServingRequest(binding, SURVEY_LAYERS, data, layer_ids=ids, deployment=deployment)
+
+
+def _may_overlap(source: EngineSource, run: Run) -> bool:
+    """Whether a file that captures asks for a batch in two halves."""
+    files = {place.span.path for place in run.captures}
+    return any(_OVERLAPS.search(source.tree.read(source.tree.relative_to / file)) for file in files)
+
+
+def _counting(deriver: Deriver, binding: Binding, ids: tuple[int, ...]) -> Counting:
+    events = deriver.stored(_request(binding, ids))
+    lists = [stored for event in events if (stored := _stored(event)) is not None]
+    return Counting(ids, lists[-1] if lists else None)
+
+
+def run_of(derivation: Derivation, ids: LayerIds, home: str) -> Run:
+    """A derivation as rules see it; ``home`` is the directory of the models, as it is shown."""
     raised = derivation.raised
     return Run(
         ids=ids,
         wiring=derivation.wiring,
         stored=tuple(stored for event in derivation.events if (stored := _stored(event)) is not None),
-        captures=tuple(_captured_at(event) for event in derivation.events if event.kind == "capture"),
+        captures=tuple(_captured_at(event, home) for event in derivation.events if event.kind == "capture"),
+        handed_over=tuple(
+            (event.name, event.value, place_of(event.site)) for event in derivation.events if event.kind == "elsewhere"
+        ),
         stopped=place_of(raised.site) if raised is not None and raised.site is not None else None,
-        cut_short=raised is None and not derivation.events and not derivation.wiring.slots,
+        refused=raised is not None and raised.explicit,
+        cut_short=derivation.cut_short,
         error=f"{raised.kind}: {raised.message}" if raised is not None else None,
+        complete=derivation.layers_ran,
+        missing=tuple((name, place_of(site)) for name, site in derivation.missing),
         uncopied=derivation.uncopied,
     )
 
@@ -99,10 +149,12 @@ def _stored(event: Event) -> Stored | None:
     return Stored(event.name, tuple(sorted(values) if is_set else values), not is_set, place_of(event.site))
 
 
-def _captured_at(event: Event) -> Place:
-    """The line in the model's own file, where a helper of another one did the work."""
+def _captured_at(event: Event, home: str) -> Place:
+    """The line in a model's own file, where a helper of another one did the work."""
     via = event.via
-    return place_of(via if via is not None and via.path != event.site.path else event.site)
+    if event.site.path.startswith(f"{home}/") or via is None:
+        return place_of(event.site)
+    return place_of(via)
 
 
 # --- classes that only rename another ------------------------------------------------------------------------------
@@ -135,4 +187,6 @@ def _under_another_name(facts: ClassFacts, binding: Binding, source: EngineSourc
         default=renamed(facts.default),
         last=renamed(facts.last),
         middle=renamed(facts.middle),
+        overlapped=renamed(facts.overlapped),
+        staged=renamed(facts.staged),
     )

@@ -7,7 +7,19 @@ from dataclasses import dataclass
 from eaglelint.finding import Span
 from eaglelint.wiring import LayerIds, Slot, Wiring
 
-__all__ = ["ClassFacts", "EngineFacts", "GraphsBeforeIds", "Place", "Run", "Stored"]
+__all__ = [
+    "ClassFacts",
+    "Counting",
+    "EngineFacts",
+    "GraphsBeforeIds",
+    "KeyRead",
+    "Place",
+    "Reader",
+    "Run",
+    "StartUp",
+    "Stored",
+    "Wrapper",
+]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -40,8 +52,13 @@ class Run:
         wiring: What reached the draft.
         stored: What the setter stored, in order; the last one counts.
         captures: The line that captured each slot; the call in the model's own file where a helper does it.
+        handed_over: Functions that run layers without being handed the captures: the name, the first of the layers,
+            the call.
         stopped: Where the code would raise, if it would, and with what.
+        refused: Whether the code says so itself, by ``raise`` or ``assert``.
         cut_short: Whether the interpretation ended before it saw anything: the budget did not suffice.
+        complete: Whether each decoder layer was seen to run once, in order.
+        missing: Attributes that are read and that nothing sets.
         uncopied: Slots that share their memory with what a norm may have added to since.
     """
 
@@ -49,14 +66,34 @@ class Run:
     wiring: Wiring
     stored: tuple[Stored, ...] = ()
     captures: tuple[Place, ...] = ()
+    handed_over: tuple[tuple[str, int, Place], ...] = ()
     stopped: Place | None = None
+    refused: bool = False
     error: str | None = None
     cut_short: bool = False
+    complete: bool = False
+    missing: tuple[tuple[str, Place], ...] = ()
     uncopied: tuple[int, ...] = ()
 
     @property
     def slots(self) -> tuple[Slot, ...]:
         return self.wiring.slots
+
+
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """What a setter stored for one list of ids, without the model being run; None where it stored no list."""
+
+    ids: tuple[int, ...]
+    stored: Stored | None
+
+    @property
+    def offset(self) -> int | None:
+        """What was added to each id, whatever became of their order; None where it is not the same for all."""
+        if self.stored is None or len(self.stored.values) != len(self.ids):
+            return None
+        offsets = {new - old for new, old in zip(sorted(self.stored.values), sorted(self.ids), strict=True)}
+        return offsets.pop() if len(offsets) == 1 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +107,10 @@ class ClassFacts:
         default: The run without ids.
         last: The run that asks for a state in the middle and for h[N], in the way in which the class counts ids.
         middle: The run that asks for the one in the middle alone, where the other one failed.
+        counting: What the setter stores for a few lists of ids.
+        unread: Lists that the setter stored and that nobody read in any run, by class and attribute.
+        overlapped: The run without ids on a batch in two halves that overlap, where the class has such a path.
+        staged: The run without ids on two pipeline stages.
         served: The run for the draft of a pipeline; then the others are not made.
     """
 
@@ -79,6 +120,10 @@ class ClassFacts:
     default: Run | None = None
     last: Run | None = None
     middle: Run | None = None
+    counting: tuple[Counting, ...] = ()
+    unread: tuple[tuple[str, str], ...] = ()
+    overlapped: Run | None = None
+    staged: Run | None = None
     served: Run | None = None
 
     @property
@@ -105,11 +150,68 @@ class GraphsBeforeIds:
 
 
 @dataclass(frozen=True, slots=True)
+class StartUp:
+    """What is wrong with the order of a start-up: see EngineFacts."""
+
+    graphs_before_ids: tuple[GraphsBeforeIds, ...] = ()
+    calls_without_ids: tuple[Place, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRead:
+    """A key path at which ids are looked for in a draft's config, ``("eagle_config", "layer_ids")``."""
+
+    path: tuple[str, ...]
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A function that looks for ids in a draft's config.
+
+    Attributes:
+        name: The function, with its class where it is a method.
+        swallowed: Broad ``except`` clauses that go on where a read failed: the clause, and the read.
+        decides: Whether its ids are those that are captured.
+    """
+
+    name: str
+    place: Place
+    reads: tuple[KeyRead, ...]
+    swallowed: tuple[tuple[Place, Place], ...] = ()
+    decides: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapper:
+    """A target class without a setter around a model that has one: ``inner`` is where it makes that model."""
+
+    name: str
+    place: Place
+    inner_name: str
+    inner: Place
+    setter: Place
+
+
+@dataclass(frozen=True, slots=True)
 class EngineFacts:
-    """One engine's source. ``label`` is the engine and its release."""
+    """One engine's source.
+
+    Attributes:
+        label: The engine and its release.
+        setter: The method's name by which a target class takes ids.
+        classes: Its target classes that have one.
+        wrappers: Those that have none, though what they wrap does.
+        readers: The functions that look for ids in a draft's config.
+        calls_without_ids: Calls of the setter without ids in a start-up that never calls it with any.
+    """
 
     name: str
     label: str
     version: str | None = None
     classes: tuple[ClassFacts, ...] = ()
+    setter: str = ""
+    wrappers: tuple[Wrapper, ...] = ()
+    readers: tuple[Reader, ...] = ()
     graphs_before_ids: tuple[GraphsBeforeIds, ...] = ()
+    calls_without_ids: tuple[Place, ...] = ()

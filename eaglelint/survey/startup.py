@@ -21,10 +21,10 @@ from eaglelint.source.slices import Site, Slice
 from eaglelint.source.tree import Binding
 from eaglelint.source.values import ClassValue, Function
 from eaglelint.source.walk import children
-from eaglelint.survey.facts import GraphsBeforeIds
+from eaglelint.survey.facts import GraphsBeforeIds, StartUp
 from eaglelint.survey.places import place_of
 
-__all__ = ["graphs_before_ids"]
+__all__ = ["read_startup"]
 
 _DEPTH = 8
 # torch's own ways to record a graph: torch.cuda.graph(...), torch.cuda.CUDAGraph(), torch.npu.graph(...)
@@ -56,9 +56,9 @@ class _Walk:
     done: dict[tuple[FunctionInfo, ClassInfo | None], list[_Step]] = field(default_factory=dict)
 
 
-def graphs_before_ids(engine: Engine, source: EngineSource) -> tuple[GraphsBeforeIds, ...]:
-    """Each start-up of an engine's runners in which graphs are recorded before the model is given its ids."""
-    found = []
+def read_startup(engine: Engine, source: EngineSource) -> StartUp:
+    """The start-up of each of an engine's runners, from ``__init__`` on."""
+    found = StartUp()
     for runner in engine.runners(source):
         assert isinstance(runner.item, ClassInfo)
         cls = ClassValue(runner.module, runner.item)
@@ -69,9 +69,12 @@ def graphs_before_ids(engine: Engine, source: EngineSource) -> tuple[GraphsBefor
         names = re.compile(r"\.(?:" + "|".join(map(re.escape, engine.setters)) + r")\(")
         steps = _steps(_Walk(machine, engine.setters, names), start, cls)
         case = _order(steps)
-        if case is not None:
-            found.append(case)
-    return tuple(found)
+        without = () if any(s.what == "ids" for s in steps) else tuple(s.site for s in steps if s.what == "defaults")
+        found = StartUp(
+            found.graphs_before_ids + (() if case is None else (case,)),
+            found.calls_without_ids + tuple(dict.fromkeys(map(place_of, without))),
+        )
+    return found
 
 
 def _order(steps: list[_Step]) -> GraphsBeforeIds | None:

@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.context import BaseContext
 from pathlib import Path
 
@@ -22,7 +22,9 @@ from eaglelint.source.snapshot import Dependency, Snapshot
 from eaglelint.source.tree import Binding
 from eaglelint.survey.classes import survey_classes
 from eaglelint.survey.facts import ClassFacts, EngineFacts
-from eaglelint.survey.startup import graphs_before_ids
+from eaglelint.survey.readers import readers
+from eaglelint.survey.startup import read_startup
+from eaglelint.survey.wrappers import wrappers
 
 __all__ = ["engine_facts", "survey_source"]
 
@@ -49,16 +51,27 @@ def survey_source(
     for part in left:
         if part not in found:
             found[part] = _survey_part(handle, part)
-    return engine_facts(handle, tuple(facts for part in parts for facts in found[part]))
+    engine, source = handle.engine, handle.source
+    return replace(
+        engine_facts(handle, tuple(facts for part in parts for facts in found[part])),
+        wrappers=source.remember("wrappers", vars(engine), lambda: wrappers(engine, source)),
+    )
 
 
 def engine_facts(handle: EngineHandle, classes: tuple[ClassFacts, ...]) -> EngineFacts:
     """What an engine's source says besides its target classes, which are given."""
     engine, source = handle.engine, handle.source
     with deep_recursion():
-        graphs = source.remember("graphs", vars(engine), lambda: graphs_before_ids(engine, source))
+        startup = source.remember("start-up", vars(engine), lambda: read_startup(engine, source))
     return EngineFacts(
-        name=engine.name, label=source.label, version=source.version, classes=classes, graphs_before_ids=graphs
+        name=engine.name,
+        label=source.label,
+        version=source.version,
+        classes=classes,
+        setter=engine.setters[0],
+        readers=source.remember("readers", vars(engine), lambda: readers(engine, source)),
+        graphs_before_ids=startup.graphs_before_ids,
+        calls_without_ids=startup.calls_without_ids,
     )
 
 

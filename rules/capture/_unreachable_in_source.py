@@ -40,7 +40,7 @@ def _lost(cls: ClassFacts) -> _Lost | None:
         if all(slot.known for slot in last.slots) and len(last.slots) < len(last.ids) and last.captures:
             return _Lost(last.captures[-1], confidence_of(last.wiring))
         return None
-    if last.stopped is None or not _middle_works(cls.middle):
+    if last.stopped is None or not (_middle_works(cls.middle) or _setter_works(cls)):
         return None
     # Without the last id all is well: it is this id at which the code stops.
     return _Lost(last.stopped, "likely", (last.error or "").partition(":")[0])
@@ -48,6 +48,12 @@ def _lost(cls: ClassFacts) -> _Lost | None:
 
 def _middle_works(middle: Run | None) -> bool:
     return middle is not None and bool(middle.slots) and all(slot.known for slot in middle.slots)
+
+
+def _setter_works(cls: ClassFacts) -> bool:
+    """Whether it is the setter that stops, and it takes other lists."""
+    assert cls.last is not None
+    return bool(cls.last.wiring.faults) and any(counting.offset is not None for counting in cls.counting)
 
 
 def _finding(rule: Rule, engine: EngineFacts, place: Place, classes: list[ClassFacts], lost: _Lost) -> Finding:

@@ -132,7 +132,8 @@ def _help(
     if rivals:
         engines = joined_with_and(sorted({engine, *(engine_of(rival.wiring) for rival in rivals)}))
         lines.append(
-            f"No one list serves {'both ' if len(rivals) == 1 else ''}{engines}: choose the engine and the version that"
+            f"No one list serves {'both ' if len(rivals) == 1 else ''}{engines}: choose the engine and the version "
+            "that"
             f" serve this draft; {engine} needs {mended}."
         )
     elif mended is None:

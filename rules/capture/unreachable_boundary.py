@@ -104,7 +104,8 @@ def _stop(
 
 
 def _raises(rule: Rule, facts: Facts, draft: DraftConfig, served: Served, edits: tuple[Edit, ...]) -> Iterator[Finding]:
-    """An exception on every path, where an id at the edge of the model explains it; others are no proof of a fault."""
+    """An exception on every path, where an id at the edge of the model explains it; others are no proof of a "
+    "fault."""
     wiring = served.wiring
     fault = next((fault for fault in wiring.faults if fault.path), None)
     depth = wiring.num_layers or (facts.target.num_layers if facts.target is not None else None)

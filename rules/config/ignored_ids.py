@@ -22,13 +22,17 @@ from .._messages import (
     switched_off,
     trained_row,
 )
+from ._rival_readers import rival_readers
 
 __all__ = ["RULE"]
 
 
 def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
     draft = facts.draft
-    if draft is None or switched_off(draft):
+    if draft is None:
+        yield from rival_readers(rule, facts)
+        return
+    if switched_off(draft):
         return
     for served in facts.servings:
         # Where no slot is known, nothing is known of what was looked for either.
@@ -86,7 +90,8 @@ def _ignored(
 
 
 def _reading_that_agrees(unread: tuple[DraftLayerIds, ...], wiring: Wiring) -> str | None:
-    """How the ids would have to be counted for the default to be right; the ids alone do not tell whether they are."""
+    """How the ids would have to be counted for the default to be right; the ids alone do not tell whether they "
+    "are."""
     boundaries = tuple(slot.boundary if slot.form == "stream" else None for slot in wiring.slots)
     for ids in unread:
         if ids.values == boundaries:

@@ -66,7 +66,8 @@ def _flag(
         assert found is not None
         key_path, span, _ = found
         yield rule.finding(
-            f"{key_phrase(key_path)} is true, and the checkpoint has no {name}: the norm is applied with weights that "
+            f"{key_phrase(key_path)} is true, and the checkpoint has no {name}: the norm is applied with weights "
+            "that "
             "were never trained",
             span,
             confidence="certain",

@@ -8,11 +8,14 @@ from eaglelint.finding import Finding, Related
 from eaglelint.rule import Facts, Rule
 
 from .._messages import key_phrase, takes_auxiliary_states
+from ._stranded_in_source import stranded_in_source
 
 __all__ = ["RULE"]
 
 
 def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
+    if facts.draft is None:
+        yield from stranded_in_source(rule, facts)
     draft, launch = facts.draft, facts.launch
     stages = None if launch is None else launch.get("pipeline_stages")
     if draft is None or launch is None or stages is None or not takes_auxiliary_states(draft):

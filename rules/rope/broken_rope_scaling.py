@@ -72,7 +72,8 @@ def _within(rule: Rule, draft: DraftConfig, scaling: Node | None) -> Iterator[Fi
         )
     elif kind == "default" and draft.text_node("kv_lora_rank") is not None:
         yield rule.finding(
-            "a rope_type of default in a draft with latent attention: releases of vLLM that take any scaling for yarn "
+            "a rope_type of default in a draft with latent attention: releases of vLLM that take any scaling for "
+            "yarn "
             "stop at the missing factor",
             scaling.span,
             confidence="possible",
@@ -102,7 +103,8 @@ def _lost(rule: Rule, facts: Facts, draft: DraftConfig, scaling: Node | None) ->
         return
     node = draft.text_node("rope_scaling")
     yield rule.finding(
-        f"the target reaches beyond {original.value} positions by {kind} scaling; the draft goes to {reach.value} and "
+        f"the target reaches beyond {original.value} positions by {kind} scaling; the draft goes to {reach.value} "
+        "and "
         "has none",
         reach.span if node is None else node.span,
         confidence="likely",

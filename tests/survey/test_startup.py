@@ -10,7 +10,7 @@ import pytest
 
 from eaglelint.serving import open_source
 from eaglelint.survey.facts import GraphsBeforeIds
-from eaglelint.survey.startup import graphs_before_ids
+from eaglelint.survey.startup import read_startup
 
 SOUND = Path(__file__).parent.parent / "rules/projects/sound-sglang/sglang"
 
@@ -27,7 +27,7 @@ def cases(root: Path, body: str, *, graphs: str | None = None) -> tuple[GraphsBe
     if graphs is not None:
         (root / "sglang/srt/model_executor/cuda_graph_runner.py").write_text(dedent(graphs), "utf-8")
     handle = open_source(f"sglang@{root}", root=root, display_root=root)
-    return graphs_before_ids(handle.engine, handle.source)
+    return read_startup(handle.engine, handle.source).graphs_before_ids
 
 
 def test_the_order_within_one_method(tmp_path: Path) -> None:

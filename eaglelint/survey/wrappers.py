@@ -1,0 +1,68 @@
+"""Target classes that wrap a model with a setter and have none themselves: the runner calls it on the outer one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import libcst as cst
+
+from eaglelint.engines.base import Engine, EngineSource
+from eaglelint.source.index import ClassInfo
+from eaglelint.source.lookup import find_method
+from eaglelint.source.machine import Machine
+from eaglelint.source.slices import Slice
+from eaglelint.source.tree import Binding
+from eaglelint.source.values import ClassValue, Function
+from eaglelint.source.walk import walk
+from eaglelint.survey.facts import Wrapper
+from eaglelint.survey.places import place_of_definition, place_of_node
+
+__all__ = ["wrappers"]
+
+_MAKES = re.compile(r"self\.\w+\s*(?::[^=\n]+)?=\s*\(?\s*([A-Z]\w+)\(")
+
+
+def wrappers(engine: Engine, source: EngineSource) -> tuple[Wrapper, ...]:
+    """Each class of an engine's registry whose ``__init__`` makes a model that has a setter, without one of its own."""
+    machine = Machine(source.tree)
+    return tuple(found for binding in engine.entry_classes(source) if (found := _wrapper(machine, engine, binding)))
+
+
+def _wrapper(machine: Machine, engine: Engine, binding: Binding) -> Wrapper | None:
+    info = binding.item
+    assert isinstance(info, ClassInfo)
+    cls = ClassValue(binding.module, info)
+    start = find_method(machine, cls, "__init__")
+    if start is None or any(find_method(machine, cls, name) for name in engine.setters):
+        return None
+    text = start.module.text(start.info.line, start.info.end_line)
+    for name in dict.fromkeys(_MAKES.findall(text)):
+        bound = machine.tree.resolve(start.module, name)
+        if not isinstance(bound, Binding) or not isinstance(bound.item, ClassInfo):
+            continue
+        inner = ClassValue(bound.module, bound.item)
+        setter = next((found for found in (find_method(machine, inner, s) for s in engine.setters) if found), None)
+        made = next(_made(start, name), None) if setter is not None else None
+        if setter is not None and made is not None:
+            return Wrapper(
+                info.name,
+                place_of_definition(binding.module, info),
+                bound.item.name,
+                place_of_node(*made),
+                place_of_definition(setter.module, setter.info),
+            )
+    return None
+
+
+def _made(start: Function, name: str) -> Iterator[tuple[Slice, cst.CSTNode]]:
+    """The calls in an ``__init__`` by which ``self.SOMETHING`` becomes an object of that class."""
+    piece = start.module.slice(start.info.line, start.info.end_line)
+    for node in walk(piece.body[0]):
+        match node:
+            case cst.Assign(
+                targets=[cst.AssignTarget(target=cst.Attribute())], value=cst.Call(func=cst.Name(value=called))
+            ) if called == name:
+                yield piece, node
+            case cst.AnnAssign(target=cst.Attribute(), value=cst.Call(func=cst.Name(value=called))) if called == name:
+                yield piece, node

@@ -1,0 +1,1 @@
+"""How captured states are put side by side."""

@@ -1,0 +1,1 @@
+"""What an engine's classes and runners owe each other."""

@@ -1,0 +1,1 @@
+"""What a captured tensor holds."""
