@@ -11,10 +11,14 @@ __all__ = ["by_place", "classes_phrase", "related"]
 
 
 def by_place(pairs: Iterable[tuple[Place, ClassFacts]]) -> dict[Place, list[ClassFacts]]:
-    """Classes gathered by the place that a finding points at: what many inherit is one fault."""
+    """Classes gathered by the place that a finding points at: what many inherit is one fault.
+
+    A place in a summary, which stands for code that is not followed, is none that anybody could mend.
+    """
     found: dict[Place, list[ClassFacts]] = {}
     for place, cls in pairs:
-        found.setdefault(place, []).append(cls)
+        if not place.span.path.startswith("summary of "):
+            found.setdefault(place, []).append(cls)
     return found
 
 

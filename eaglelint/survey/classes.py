@@ -110,8 +110,8 @@ def _request(binding: Binding, ids: LayerIds, deployment: Deployment = DEFAULT, 
 
 def _may_overlap(source: EngineSource, run: Run) -> bool:
     """Whether a file that captures asks for a batch in two halves."""
-    files = {place.span.path for place in run.captures}
-    return any(_OVERLAPS.search(source.tree.read(source.tree.relative_to / file)) for file in files)
+    files = {source.tree.relative_to / place.span.path for place in run.captures}
+    return any(_OVERLAPS.search(source.tree.read(file)) for file in files if source.tree.is_file(file))
 
 
 def _counting(deriver: Deriver, binding: Binding, ids: tuple[int, ...]) -> Counting:
