@@ -1,0 +1,286 @@
+"""The outline of one Python file, found without parsing it: classes, functions and the lines they stand on.
+
+A trace looks into a handful of functions of files of thousands of lines. So a file is cut into blocks by its
+indentation, and only the blocks that are asked for are parsed. A cut that does not parse is not believed: then the
+whole file is parsed, and the blocks are taken from its syntax tree.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+
+__all__ = ["Block", "Outline", "Unparsable"]
+
+_MAX_SOURCE_BYTES = 8 * 1024 * 1024
+_STRINGS = re.compile(
+    r"""#[^\n]*|\"\"\"(?:\\.|[^\\])*?\"\"\"|'''(?:\\.|[^\\])*?'''|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.S
+)
+_HEADER = re.compile(r"^([ \t]*)(?:async[ \t]+)?(def|class)[ \t]+(\w+)")
+_NO_STATEMENT = (")", "]", "}", "#")
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Unparsable(Exception):
+    """The file is not Python; the message says where and why."""
+
+
+@dataclass(eq=False, slots=True)
+class Block:
+    """A class or function: ``first`` is its first line with decorators, ``line`` that of its name."""
+
+    kind: str
+    name: str
+    indent: int
+    first: int
+    line: int
+    end: int
+    parent: Block | None = None
+    children: list[Block] = field(default_factory=list)
+
+    @property
+    def qualname(self) -> str:
+        return self.name if self.parent is None else f"{self.parent.qualname}.{self.name}"
+
+    @property
+    def owner(self) -> Block | None:
+        """The class that a method belongs to."""
+        return self.parent if self.parent is not None and self.parent.kind == "class" else None
+
+    @property
+    def outermost(self) -> Block:
+        """The outermost function around it: nested functions are read together with the one that holds them."""
+        found = self
+        block: Block | None = self
+        while block is not None:
+            if block.kind == "def":
+                found = block
+            block = block.parent
+        return found
+
+
+class Outline:
+    """One file. Nothing is parsed before it is asked for, and nothing twice."""
+
+    def __init__(self, path: Path, display: str, source: bytes) -> None:
+        if len(source) > _MAX_SOURCE_BYTES:
+            raise Unparsable(f"{display}: larger than {_MAX_SOURCE_BYTES // 1024 // 1024} MiB")
+        text = source.decode("utf-8-sig", errors="replace").replace("\r\n", "\n").replace("\r", "\n")
+        self.path = path
+        self.display = display
+        self.lines = text.split("\n")
+        self.blocks: list[Block] = []
+        self._whole: dict[tuple[str, int], ast.AST] | None = None
+        self._module: ast.Module | None = None
+        self._parsed: dict[Block, ast.AST] = {}
+        self._texts: dict[Block, str] = {}
+        self._imports: dict[Block, list[ast.Import | ast.ImportFrom]] = {}
+        self._cut(text)
+
+    # --- where things are ---
+
+    def innermost(self, line: int) -> Block | None:
+        """The smallest block around a line."""
+        found = None
+        for block in self.blocks:
+            if block.first > line:
+                break
+            if line <= block.end:
+                found = block
+        return found
+
+    def top(self, name: str) -> Block | None:
+        """The class or function of that name at the top of the module; the last one, as Python binds it."""
+        return next((block for block in reversed(self.blocks) if block.name == name and block.parent is None), None)
+
+    # --- parsing on demand ---
+
+    def function(self, block: Block) -> Function:
+        """The syntax tree of a function, with its lines in the file."""
+        node = self._parsed.get(block)
+        if node is None:
+            node = self._parsed[block] = self._parse_block(block)
+        assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        return node
+
+    def cls(self, block: Block) -> ast.ClassDef:
+        """The syntax tree of a class; its functions and inner classes may be left out."""
+        node = self._parsed.get(block)
+        if node is None:
+            node = self._parsed[block] = self._parse_block(block)
+        assert isinstance(node, ast.ClassDef)
+        return node
+
+    def module(self) -> ast.Module:
+        """The module's own statements: imports, assignments; functions and classes left out."""
+        if self._module is None:
+            lines = self._without(self.blocks, 1, len(self.lines))
+            try:
+                self._module = _parse("\n".join(lines))
+            except SyntaxError:
+                self._parse_whole()
+                self._module = _parse("\n".join(self._without(self.blocks, 1, len(self.lines))))
+        return self._module
+
+    def text(self, block: Block) -> str:
+        """The source of a block."""
+        found = self._texts.get(block)
+        if found is None:
+            found = self._texts[block] = "\n".join(self.lines[block.first - 1 : block.end])
+        return found
+
+    def imports_inside(self, block: Block) -> list[ast.Import | ast.ImportFrom]:
+        """The import statements of a function, those of functions inside it included."""
+        if block not in self._imports:
+            tree = self.function(block.outermost)
+            self._imports[block] = [
+                node
+                for node in ast.walk(tree)
+                if isinstance(node, ast.Import | ast.ImportFrom) and block.first <= node.lineno <= block.end
+            ]
+        return self._imports[block]
+
+    def _parse_block(self, block: Block) -> ast.AST:
+        if self._whole is None:
+            lines = self.lines[block.first - 1 : block.end]
+            if block.kind == "class":
+                lines = self._without(block.children, block.first, block.end)
+            # Blank lines before it keep its line numbers; an indented block stands in one of its own.
+            head = [""] * (block.first - 1)
+            if block.indent and head:
+                head[-1] = "if 1:"
+            try:
+                body = _parse("\n".join(head + lines)).body
+                if block.indent:
+                    body = body[0].body if len(body) == 1 and isinstance(body[0], ast.If) else []
+                if len(body) == 1 and getattr(body[0], "name", None) == block.name:
+                    return body[0]
+            except SyntaxError:
+                pass
+            self._parse_whole()
+        assert self._whole is not None
+        found = self._whole.get((block.name, block.line))
+        if found is None:
+            raise Unparsable(f"{self.display}:{block.line}: {block.kind} {block.name} is no code")
+        return found
+
+    def _parse_whole(self) -> None:
+        """Parse the file; its blocks are those of the syntax tree from now on."""
+        if self._whole is not None:
+            return
+        try:
+            tree = _parse("\n".join(self.lines))
+        except SyntaxError as error:
+            where = f"{self.display}:{error.lineno}" if error.lineno else self.display
+            raise Unparsable(f"{where}: {error.msg}") from error
+        self._whole = {}
+        known = {(block.name, block.line): block for block in self.blocks}
+        self.blocks = []
+        self._collect(tree, None, known)
+        self.blocks.sort(key=lambda block: (block.first, -block.end))
+
+    def _collect(self, node: ast.AST, parent: Block | None, known: dict[tuple[str, int], Block]) -> None:
+        assert self._whole is not None
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                kind = "class" if isinstance(child, ast.ClassDef) else "def"
+                first = min([child.lineno, *(item.lineno for item in child.decorator_list)])
+                block = known.get((child.name, child.lineno)) or Block(kind, child.name, 0, 0, child.lineno, 0)
+                block.indent, block.first, block.end = child.col_offset, first, child.end_lineno or child.lineno
+                block.parent, block.children = parent, []
+                if parent is not None:
+                    parent.children.append(block)
+                self.blocks.append(block)
+                self._whole[child.name, child.lineno] = child
+                self._collect(child, block, known)
+            else:
+                self._collect(child, parent, known)
+
+    def _without(self, blocks: list[Block], first: int, last: int) -> list[str]:
+        """The lines with blocks taken out; what would leave a suite empty is a ``pass``."""
+        lines = self.lines[first - 1 : last]
+        for block in blocks:
+            if block.parent is not None and block.parent in blocks:
+                continue
+            start = block.first - first
+            if 0 <= start < len(lines):
+                end = min(block.end, last) - first + 1
+                lines[start:end] = [" " * block.indent + "pass", *([""] * (end - start - 1))]
+        return lines
+
+    # --- cutting ---
+
+    def _cut(self, text: str) -> None:
+        inside = _inside_strings(text)
+        lines = self.lines
+        open_blocks: list[Block] = []
+        decorators: int | None = None
+        last_code = 0
+        depth_line = 0  # a header over several lines is no statement of its own
+        for number, line in enumerate(lines, 1):
+            stripped = line.lstrip(" \t\f")
+            if not stripped or number in inside:
+                if stripped and number in inside:
+                    last_code = number
+                continue
+            if stripped[0] in _NO_STATEMENT:
+                if stripped[0] != "#":
+                    last_code = number
+                continue
+            indent = len(line) - len(stripped)
+            while open_blocks and indent <= open_blocks[-1].indent and number > depth_line:
+                open_blocks.pop().end = last_code
+            last_code = number
+            if stripped[0] == "@" and number > depth_line:
+                decorators = number if decorators is None else decorators
+                depth_line = _header_end(lines, number)
+                continue
+            found = _HEADER.match(line)
+            if found is not None:
+                parent = open_blocks[-1] if open_blocks else None
+                block = Block(found[2], found[3], indent, decorators or number, number, number, parent)
+                self.blocks.append(block)
+                if parent is not None:
+                    parent.children.append(block)
+                open_blocks.append(block)
+                depth_line = _header_end(lines, number)
+            if number > depth_line or found is not None:
+                decorators = None
+        for block in open_blocks:
+            block.end = last_code
+
+
+def _parse(text: str) -> ast.Module:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text)
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise SyntaxError(str(error) or type(error).__name__) from error
+
+
+def _inside_strings(text: str) -> set[int]:
+    """The lines that begin inside a string over several lines."""
+    inside: set[int] = set()
+    line, at = 1, 0
+    for found in _STRINGS.finditer(text):
+        if "\n" in found[0]:
+            line += text.count("\n", at, found.start())
+            at = found.start()
+            inside.update(range(line + 1, line + 1 + found[0].count("\n")))
+    return inside
+
+
+def _header_end(lines: list[str], number: int) -> int:
+    """The line on which the parentheses of a header close."""
+    depth = 0
+    for at in range(number, min(number + 400, len(lines)) + 1):
+        code = _STRINGS.sub("", lines[at - 1])
+        depth += sum(map(code.count, "([{")) - sum(map(code.count, ")]}"))
+        if depth <= 0:
+            return at
+    return number

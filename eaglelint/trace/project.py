@@ -1,0 +1,468 @@
+"""The files that a trace looks into: which of them hold a word, what a name means in one, which classes there are."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from eaglelint.trace.outline import Block, Function, Outline, Unparsable
+
+__all__ = ["Class", "Def", "External", "Module", "Project", "Variable"]
+
+_EXCLUDED = frozenset({"__pycache__", "build", "dist", "node_modules", "site-packages", "venv"})
+_MAX_FILES = 200_000
+# Each begins with a literal: so they are fast, and what they find too much is looked at again in the outline.
+_FUNCTION = re.compile(rb"def[ \t]+(\w+)")
+_CLASS = re.compile(rb"class[ \t]+(\w+)")
+_DERIVED = re.compile(rb"class[ \t]+(\w+)[ \t]*\(([^)]*)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Def:
+    """A function, and the file that has it."""
+
+    outline: Outline
+    block: Block
+
+    @property
+    def node(self) -> Function:
+        return self.outline.function(self.block)
+
+
+@dataclass(frozen=True, slots=True)
+class Class:
+    """A class, and the file that has it."""
+
+    outline: Outline
+    block: Block
+
+    @property
+    def node(self) -> ast.ClassDef:
+        return self.outline.cls(self.block)
+
+    @property
+    def name(self) -> str:
+        return self.block.name
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A module that was imported as such."""
+
+    outline: Outline
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable of a module."""
+
+    outline: Outline
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class External:
+    """Something from a package that is not among the files: ``torch.cat``."""
+
+    name: str
+
+
+Meaning = Def | Class | Module | Variable | External
+
+
+class Project:
+    """Python files below some paths, read once; and the modules beside them that their imports name."""
+
+    def __init__(self, paths: Sequence[Path], *, relative_to: Path | None = None) -> None:
+        self.base = relative_to or Path.cwd()
+        self.skipped: dict[str, str] = {}
+        self.notes: list[str] = []
+        self.searched = 0  # bytes looked through for words
+        self._size = 0
+        self._files: dict[bytes, list[str]] = {}
+        self._sources: dict[str, bytes] = {}
+        self._outlines: dict[str, Outline | None] = {}
+        self._defined: dict[str, dict[str, None]] | None = None
+        self._derived: dict[str, dict[tuple[str, str], None]] | None = None
+        self._imports: dict[Outline, dict[str, tuple[str, str | None, int]]] = {}
+        self._stars: dict[Outline, list[tuple[str, int]]] = {}
+        self._names: dict[Outline, str] = {}
+        self._meanings: dict[tuple[Outline, str], Meaning | None] = {}
+        self._lines: dict[tuple[str, str], dict[Outline, list[int]]] = {}
+        self._mros: dict[Class, tuple[Class, ...]] = {}
+        self._subclasses: dict[Class, tuple[Class, ...]] = {}
+        self.roots = tuple(dict.fromkeys(root for path in paths for root in _roots(path)))
+        for path in paths:
+            self._collect(path)
+
+    # --- files ---
+
+    def _collect(self, path: Path) -> None:
+        if path.is_file():
+            self._read(os.path.abspath(path))
+            return
+        pending = [os.path.abspath(path)]
+        while pending:
+            directory = pending.pop()
+            try:
+                with os.scandir(directory) as entries:
+                    listed = sorted(entries, key=lambda entry: entry.name)
+            except OSError as error:
+                self.notes.append(f"{self.display(Path(directory))} was not read: {error.strerror or error}.")
+                continue
+            for entry in listed:
+                try:
+                    if entry.is_dir(follow_symlinks=False):
+                        if not entry.name.startswith(".") and entry.name not in _EXCLUDED:
+                            pending.append(entry.path)
+                    elif entry.name.endswith(".py") and entry.is_file():
+                        self._read(entry.path)
+                except OSError:
+                    continue
+            if len(self._sources) > _MAX_FILES:
+                self.notes.append(f"More than {_MAX_FILES:,} files: the rest was not read. Name fewer paths.")
+                return
+
+    def _read(self, name: str) -> None:
+        try:
+            with open(name, "rb") as file:
+                source = file.read()
+        except OSError as error:
+            shown = self.display(Path(name))
+            self.skipped[shown] = f"{shown}: {error.strerror or error}"
+            return
+        self._sources[name] = source.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in source else source
+        self._size += len(source)
+
+    @property
+    def count(self) -> int:
+        return len(self._sources)
+
+    def display(self, path: Path) -> str:
+        """How messages name a path: relative to the working directory where it lies in it."""
+        try:
+            return path.relative_to(self.base).as_posix()
+        except ValueError:
+            return path.as_posix()
+
+    def includes(self, outline: Outline) -> bool:
+        """Whether a file is one of those that were named, and not only one that an import leads to."""
+        return str(outline.path) in self._sources
+
+    def outline(self, name: str) -> Outline | None:
+        """The outline of a file, None where it cannot be read."""
+        if name not in self._outlines:
+            path = Path(name)
+            try:
+                source = self._sources.get(name)
+                self._outlines[name] = Outline(
+                    path, self.display(path), path.read_bytes() if source is None else source
+                )
+            except (OSError, Unparsable) as error:
+                self.skip(self.display(path), error)
+                self._outlines[name] = None
+        return self._outlines[name]
+
+    def skip(self, shown: str, error: Exception) -> None:
+        """Note that a file is left out, and why."""
+        text = str(error)
+        self.skipped.setdefault(shown, text if text.startswith(shown) else f"{shown}: {text}")
+
+    def lines_with(self, word: str, pattern: str | None = None) -> dict[Outline, list[int]]:
+        """The files that hold a word, and the lines it stands on, comments and strings included.
+
+        ``pattern`` narrows it down: a regular expression that contains the word.
+        """
+        key = (word, pattern or "")
+        if key not in self._lines:
+            expression = re.compile((pattern or rf"(?<!\w){re.escape(word)}(?!\w)").encode())
+            found: dict[Outline, list[int]] = {}
+            for name in self._files_with(word.encode()):
+                lines = _matching_lines(self._sources[name], word.encode(), expression)
+                outline = self.outline(name) if lines else None
+                if outline is not None:
+                    found[outline] = lines
+            self._lines[key] = found
+        return self._lines[key]
+
+    def _files_with(self, mark: bytes) -> list[str]:
+        if mark not in self._files:
+            self.searched += self._size
+            self._files[mark] = [name for name, source in self._sources.items() if mark in source]
+        return self._files[mark]
+
+    # --- names ---
+
+    def meaning(self, outline: Outline, name: str) -> Meaning | None:
+        """What a name means at the top of a module; None where it does not say."""
+        key = (outline, name)
+        if key not in self._meanings:
+            self._meanings[key] = None  # an import circle ends here
+            self._meanings[key] = self._meaning(outline, name)
+        return self._meanings[key]
+
+    def _meaning(self, outline: Outline, name: str) -> Meaning | None:
+        block = outline.top(name)
+        if block is not None:
+            return Def(outline, block) if block.kind == "def" else Class(outline, block)
+        self._index(outline)
+        found = self._imports[outline].get(name)
+        if found is not None:
+            return self.imported(outline, *found)
+        for module, level in self._stars[outline]:
+            source = self.module(self._absolute(outline, module, level))
+            meaning = self.meaning(source, name) if source is not None and source is not outline else None
+            if meaning is not None:
+                return meaning
+        for node in outline.module().body:
+            for target in _assigned(node):
+                if target == name:
+                    return Variable(outline, name)
+        return None
+
+    def imported(self, outline: Outline, module: str, attribute: str | None, level: int) -> Meaning | None:
+        """What an import statement in a file brings in."""
+        name = self._absolute(outline, module, level)
+        if attribute is None:
+            target = self.module(name)
+            return Module(target) if target is not None else External(name)
+        source = self.module(name)
+        if source is not None and source is not outline:
+            found = self.meaning(source, attribute)
+            if found is not None:
+                return found
+        submodule = self.module(f"{name}.{attribute}")
+        if submodule is not None:
+            return Module(submodule)
+        return External(f"{name}.{attribute}")
+
+    def module(self, name: str) -> Outline | None:
+        """The module of a dotted name below one of the roots."""
+        if not name:
+            return None
+        for root in self.roots:
+            base = root.joinpath(*name.split("."))
+            for path in (base.with_suffix(".py"), base / "__init__.py"):
+                if str(path) in self._sources or path.is_file():
+                    return self.outline(str(path))
+        return None
+
+    def _absolute(self, outline: Outline, module: str, level: int) -> str:
+        if not level:
+            return module
+        name = self._module_name(outline)
+        parts = name.split(".") if name else []
+        keep = len(parts) - level + (1 if outline.path.name == "__init__.py" else 0)
+        return ".".join([*parts[: max(keep, 0)], *([module] if module else [])])
+
+    def _module_name(self, outline: Outline) -> str:
+        if outline not in self._names:
+            name = ""
+            for root in self.roots:
+                try:
+                    parts = list(outline.path.relative_to(root).with_suffix("").parts)
+                except ValueError:
+                    continue
+                name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+                break
+            self._names[outline] = name
+        return self._names[outline]
+
+    def _index(self, outline: Outline) -> None:
+        if outline in self._imports:
+            return
+        imports: dict[str, tuple[str, str | None, int]] = {}
+        stars: list[tuple[str, int]] = []
+        self._imports[outline], self._stars[outline] = imports, stars
+        try:
+            tree = outline.module()
+        except Unparsable as error:
+            self.skip(outline.display, error)
+            return
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                for name, found in imports_of(node):
+                    if name == "*":
+                        stars.append((found[0], found[2]))
+                    else:
+                        imports.setdefault(name, found)
+
+    # --- classes ---
+
+    def mro(self, cls: Class) -> tuple[Class, ...]:
+        """A class and its bases, as far as they are among the files, in about the order in which Python looks."""
+        if cls not in self._mros:
+            self._mros[cls] = (cls,)
+            order: dict[Class, None] = {cls: None}
+            for base in self._bases(cls):
+                for found in self.mro(base):
+                    order.pop(found, None)
+                    order[found] = None
+            self._mros[cls] = tuple(order)
+        return self._mros[cls]
+
+    def _bases(self, cls: Class) -> Iterator[Class]:
+        for base in cls.node.bases:
+            plain = base.value if isinstance(base, ast.Subscript) else base
+            found = self.dotted(cls.outline, plain)
+            if isinstance(found, Class) and found != cls:
+                yield found
+
+    def base_names(self, cls: Class) -> set[str]:
+        """The names of all bases as written, those from elsewhere included: ``IntEnum``."""
+        names: set[str] = set()
+        for each in self.mro(cls):
+            for base in each.node.bases:
+                plain = base.value if isinstance(base, ast.Subscript) else base
+                if isinstance(plain, ast.Name | ast.Attribute):
+                    names.add(plain.id if isinstance(plain, ast.Name) else plain.attr)
+        return names
+
+    def dotted(self, outline: Outline, node: ast.expr) -> Meaning | None:
+        """What ``name`` or ``module.name`` means."""
+        if isinstance(node, ast.Name):
+            return self.meaning(outline, node.id)
+        if isinstance(node, ast.Attribute):
+            owner = self.dotted(outline, node.value)
+            if isinstance(owner, Module):
+                return self.meaning(owner.outline, node.attr)
+            if isinstance(owner, External):
+                return External(f"{owner.name}.{node.attr}")
+        return None
+
+    def method(self, cls: Class, name: str) -> Def | None:
+        """The method that a class has or inherits."""
+        for owner in self.mro(cls):
+            for block in reversed(owner.block.children):
+                if block.name == name and block.kind == "def":
+                    return Def(owner.outline, block)
+        return None
+
+    def subclasses(self, cls: Class) -> tuple[Class, ...]:
+        """The classes below a class, among the files that were named."""
+        if cls not in self._subclasses:
+            self._subclasses[cls] = ()
+            found: dict[Class, None] = {}
+            for file, name in self._below().get(cls.name, ()):
+                outline = self.outline(file)
+                for block in outline.blocks if outline is not None else ():
+                    if block.kind == "class" and block.name == name:
+                        below = Class(outline, block)  # type: ignore[arg-type]
+                        if below != cls and cls in self.mro(below):
+                            found[below] = None
+            for below in tuple(found):
+                found.update(dict.fromkeys(self.subclasses(below)))
+            self._subclasses[cls] = tuple(found)
+        return self._subclasses[cls]
+
+    def related(self, left: Class, right: Class) -> bool:
+        """Whether one of two classes is a base of the other."""
+        return left in self.mro(right) or right in self.mro(left)
+
+    def classes_with(self, name: str, most: int = 1_000) -> list[tuple[Class, Def]]:
+        """The classes among the files that define a method of that name themselves; none where they are too many."""
+        found: list[tuple[Class, Def]] = []
+        files = self._files_defining().get(name, {})
+        if len(files) > most:
+            return []
+        for file in files:
+            outline = self.outline(file)
+            for block in outline.blocks if outline is not None else ():
+                if outline is not None and block.kind == "def" and block.name == name and block.owner is not None:
+                    found.append((Class(outline, block.owner), Def(outline, block)))
+        return found
+
+    def defined_in(self, name: str) -> int:
+        """How many files define a function or class of that name."""
+        return len(self._files_defining().get(name, ()))
+
+    def classes_named(self, name: str) -> list[Class]:
+        """All classes of that name among the files."""
+        found = []
+        for file in self._files_defining().get(name, ()):
+            outline = self.outline(file)
+            for block in outline.blocks if outline is not None else ():
+                if outline is not None and block.kind == "class" and block.name == name:
+                    found.append(Class(outline, block))
+        return found
+
+    def _files_defining(self) -> dict[str, dict[str, None]]:
+        """The files that may define a function or class of each name."""
+        if self._defined is None:
+            self.searched += 3 * self._size
+            self._defined = {}
+            for file, source in self._sources.items():
+                for expression in (_FUNCTION, _CLASS):
+                    for name in expression.findall(source):
+                        self._defined.setdefault(name.decode("ascii", "replace"), {})[file] = None
+        return self._defined
+
+    def _below(self) -> dict[str, dict[tuple[str, str], None]]:
+        """For each name the classes, by file and name, that may have it as a base."""
+        if self._derived is None:
+            self.searched += 2 * self._size
+            self._derived = {}
+            for file, source in self._sources.items():
+                for name, bases in _DERIVED.findall(source):
+                    for base in re.findall(rb"\w+", bases):
+                        key = (file, name.decode("ascii", "replace"))
+                        self._derived.setdefault(base.decode("ascii", "replace"), {})[key] = None
+        return self._derived
+
+
+def _matching_lines(source: bytes, mark: bytes, expression: re.Pattern[bytes]) -> list[int]:
+    """The lines that hold a mark and match an expression, counted from 1."""
+    lines: list[int] = []
+    number, counted, at = 1, 0, source.find(mark)
+    while at >= 0:
+        start = source.rfind(b"\n", 0, at) + 1
+        end = source.find(b"\n", at)
+        end = len(source) if end < 0 else end
+        if expression.search(source[start:end]):
+            number += source.count(b"\n", counted, start)
+            counted = start
+            lines.append(number)
+        at = source.find(mark, end)
+    return lines
+
+
+def imports_of(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, tuple[str, str | None, int]]]:
+    """The names that an import statement binds, each with module, attribute and level."""
+    for alias in node.names:
+        if isinstance(node, ast.Import):
+            top = alias.name.split(".", 1)[0]
+            yield (alias.asname, (alias.name, None, 0)) if alias.asname else (top, (top, None, 0))
+        else:
+            yield alias.asname or alias.name, (node.module or "", alias.name, node.level)
+
+
+def _assigned(node: ast.stmt) -> Iterable[str]:
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
+            yield inner.id
+
+
+def _header(outline: Outline, block: Block) -> str:
+    return "".join(outline.lines[block.line - 1 : block.line + 8])
+
+
+def _roots(path: Path) -> Iterator[Path]:
+    """The directories above top-level packages: for a package or a file in one the one it is imported from."""
+    directory = Path(os.path.abspath(path))
+    if directory.is_file():
+        directory = directory.parent
+    top = directory
+    for above in (directory, *directory.parents):
+        # A package may leave out __init__.py below its top (sglang/srt does).
+        if (above / "__init__.py").is_file():
+            top = above.parent
+    yield top
+    if top != directory:
+        yield directory
+    for name in ("src", "python"):
+        if (directory / name).is_dir():
+            yield directory / name

@@ -1,0 +1,96 @@
+"""``eaglelint trace``: its formats, and its words where something is wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+
+from tests.commands.conftest import Outcome
+
+Run = Callable[..., Outcome]
+SOURCE = """\
+def prune(aux):
+    kept = [a for a in aux] if aux is not None else None
+    return kept
+
+
+def store(aux, cat):
+    kept = prune(aux)
+    return cat(kept, dim=-1)
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "model.py").write_text(SOURCE)
+    return tmp_path
+
+
+def test_json_follows_its_schema(run: Run, project: Path) -> None:
+    """The document alone is on standard output; flows_to are indices into the occurrences."""
+    result = run("trace", "kept", "--format", "json", cwd=project)
+    document = json.loads(result.stdout)
+    schema = json.loads((files("eaglelint.schemas") / "trace.schema.json").read_text())
+    jsonschema.validate(document, schema)
+    items = document["occurrences"]
+    assert [(i["path"], i["line"], i["column"]) for i in items if i["name"] == "kept"] == [
+        ("model.py", 2, 5),
+        ("model.py", 3, 12),
+        ("model.py", 7, 5),
+        ("model.py", 8, 16),
+    ]
+    by_place = {(item["line"], item["name"]): item for item in items}
+    assert items[by_place[3, "kept"]["flows_to"][0]] == by_place[7, "kept"]
+    assert by_place[8, "kept"]["may_be_none"] == ["aux is None"]
+    assert result.code == 0
+
+
+def test_the_tree_shows_renaming_place_and_code(run: Run, project: Path) -> None:
+    """One tree in the order of the flow."""
+    result = run("trace", "kept", "model.py", cwd=project)
+    assert (
+        result.stdout.splitlines()[0] == "kept: 4 places in 1 file, 4 more under other names (1 files looked through)"
+    )
+    assert "may be None here: aux is None" in result.stdout
+    assert "model.py:8:16" in result.stdout
+    assert result.code == 0
+
+
+def test_mermaid_draws_every_place(run: Run, project: Path) -> None:
+    """A flowchart with a node for each place and quoted labels."""
+    text = run("trace", "kept", "--format", "mermaid", cwd=project).stdout
+    assert text.startswith("flowchart TD\n")
+    assert text.count("· assignment ·") == 3
+    assert all(line.count('"') % 2 == 0 for line in text.splitlines())
+
+
+def test_svg_is_a_drawing_of_its_own(run: Run, project: Path) -> None:
+    """It parses, needs nothing from elsewhere, and follows light and dark."""
+    text = run("trace", "kept", "--format", "svg", cwd=project).stdout
+    root = ElementTree.fromstring(text)
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert "prefers-color-scheme" in text
+    assert "href" not in text
+    assert "@import" not in text
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nothing"], "nothing occurs nowhere in the code of 1 files"),
+        (["kept", "missing.py"], "missing.py does not exist"),
+        (["kept", "--mode", "FULL"], "no enum in the files has a member FULL"),
+        (["a b"], "is no symbol"),
+    ],
+)
+def test_mistakes_get_a_sentence(run: Run, project: Path, words: list[str], message: str) -> None:
+    """Exit code 2 and a sentence."""
+    result = run("trace", *words, cwd=project)
+    assert result.code == 2
+    assert message in result.stderr

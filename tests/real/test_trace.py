@@ -1,0 +1,83 @@
+"""Traces in released engines, against what a person read there (trace.toml)."""
+
+from __future__ import annotations
+
+import io
+import tokenize
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eaglelint.trace import Trace, trace
+from tests.real.packages import SGLANG_0_5_9, SGLANG_0_5_23, VLLM_0_33_0, Package, package_directory
+
+try:
+    import tomllib
+except ModuleNotFoundError:  # Python 3.10
+    import tomli as tomllib  # type: ignore[no-redef]
+
+pytestmark = pytest.mark.real
+
+ROWS: list[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("trace.toml").read_text())["row"]
+PACKAGES = {(package.name, package.version): package for package in (SGLANG_0_5_9, SGLANG_0_5_23, VLLM_0_33_0)}
+
+
+def base(package: Package) -> Path:
+    directory = package_directory(package)
+    return directory / "srt" if package.name == "sglang" else directory
+
+
+def answer(row: dict[str, Any]) -> Trace:
+    root = base(PACKAGES[row["engine"], row["version"]])
+    return trace(row["symbol"], [root / name for name in row["files"]], end=row.get("to"), relative_to=root)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['engine']}-{row['version']}-{row['symbol']}")
+def test_the_way_is_the_one_that_was_read(row: dict[str, Any]) -> None:
+    """Each place of the way leads to the next, over any number of steps; and no line that has the symbol is left out."""
+    found = answer(row)
+    items = found.occurrences
+    assert row.get("lines") is None or {item.line for item in items if item.name == row["symbol"]} >= set(row["lines"])
+    reached = {index for index, item in enumerate(items) if f"{item.path}:{item.line} {item.name}" == row["way"][0]}
+    for place in row["way"][1:]:
+        seen = set(reached)
+        pending = list(reached)
+        while pending:
+            for flow in items[pending.pop()].flows:
+                if flow.to not in seen:
+                    seen.add(flow.to)
+                    pending.append(flow.to)
+        reached = {index for index in seen if f"{items[index].path}:{items[index].line} {items[index].name}" == place}
+        assert reached, f"{place} is not reached"
+
+
+def test_the_states_that_are_still_none_are_reported_and_mended_later() -> None:
+    """SGLang 0.5.9 joins None for input logprobs with LAST; 0.5.23 fills the states on that path."""
+    row = ROWS[0]
+    (item,) = [item for item in answer(row).occurrences if (item.line, item.kind) == (562, "passed")]
+    assert item.may_be_none is not None
+    assert set(item.may_be_none) >= {
+        "logits_metadata.forward_mode is EXTEND, MIXED, DRAFT_EXTEND or SPLIT_PREFILL",
+        "logits_metadata.extend_return_logprob",
+        "logits_metadata.capture_hidden_mode is LAST",
+        "aux_hidden_states is not None",
+    }
+    told = [item.line for item in answer(ROWS[1]).occurrences if item.may_be_none is not None and item.line > 860]
+    assert told == []
+
+
+@pytest.mark.parametrize("word", ["aux_pruned_states", "layers_to_capture", "capture_hidden_mode"])
+def test_no_name_of_a_whole_engine_is_left_out(word: str) -> None:
+    """All that Python's tokenizer finds in SGLang 0.5.9 is listed."""
+    root = base(SGLANG_0_5_9)
+    listed = {(item.path, item.line, item.column) for item in trace(word, [root], relative_to=root).occurrences}
+    missing = []
+    for file in root.rglob("*.py"):
+        text = file.read_text("utf-8", "replace")
+        if word in text:
+            for token in tokenize.generate_tokens(io.StringIO(text).readline):
+                place = (file.relative_to(root).as_posix(), token.start[0], token.start[1] + 1)
+                if token.type == tokenize.NAME and token.string == word and place not in listed:
+                    missing.append(place)
+    assert missing == []
