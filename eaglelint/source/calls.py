@@ -529,10 +529,11 @@ def _state_of(config: Instance, depth: int) -> Any:
     return tuple(held)
 
 
+_MEMOIZABLE = (str, int, float, type(None), ClassValue)
+
+
 def _memoizable(value: Any) -> bool:
-    return isinstance(value, str | int | float | None | ClassValue) or (
-        isinstance(value, Instance) and value.closed and value.cls is not None
-    )
+    return isinstance(value, _MEMOIZABLE) or (isinstance(value, Instance) and value.closed and value.cls is not None)
 
 
 def _qualname(function: Function) -> str:

@@ -50,7 +50,7 @@ class Slice:
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)  # not frozen: one is made for every expression, and freezing costs most of it
 class Site:
     """A place in the code that an interpretation passed; its line is computed when someone asks."""
 

@@ -47,7 +47,7 @@ def run_function_body(machine: Machine, node: cst.FunctionDef, frame: Frame) -> 
 
 
 def run_suite(machine: Machine, suite: cst.BaseSuite, frame: Frame) -> Flow:
-    if isinstance(suite, cst.SimpleStatementSuite):
+    if type(suite) is cst.SimpleStatementSuite:
         return _run_small(machine, suite.body, frame)
     return run_block(machine, suite.body, frame)  # type: ignore[arg-type]
 
@@ -55,7 +55,7 @@ def run_suite(machine: Machine, suite: cst.BaseSuite, frame: Frame) -> Flow:
 def run_block(machine: Machine, body: Sequence[cst.BaseStatement], frame: Frame) -> Flow:
     for statement in body:
         machine.step()
-        if isinstance(statement, cst.SimpleStatementLine):
+        if type(statement) is cst.SimpleStatementLine:  # isinstance is slow for what is of another abstract class
             flow = _run_small(machine, statement.body, frame)
         else:
             runner = _COMPOUND.get(type(statement))
