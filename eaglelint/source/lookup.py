@@ -53,6 +53,52 @@ _INTRINSICS = ("branch", "decoder_layers", "normed", "unread")  # what summaries
 _MODULE_METHODS = frozenset(
     ["register_buffer", "register_parameter", "register_module", "add_module", "children", "named_children"]
 )
+# What else torch.nn.Module (torch 2.9) gives to every module: there, and not looked into.
+_MODULE_NAMES = frozenset(
+    [
+        "parameters",
+        "named_parameters",
+        "buffers",
+        "named_buffers",
+        "modules",
+        "named_modules",
+        "state_dict",
+        "load_state_dict",
+        "train",
+        "eval",
+        "training",
+        "requires_grad_",
+        "zero_grad",
+        "to",
+        "to_empty",
+        "cpu",
+        "cuda",
+        "xpu",
+        "half",
+        "float",
+        "double",
+        "bfloat16",
+        "type",
+        "apply",
+        "share_memory",
+        "get_submodule",
+        "set_submodule",
+        "get_parameter",
+        "get_buffer",
+        "register_forward_hook",
+        "register_forward_pre_hook",
+        "register_full_backward_hook",
+        "register_load_state_dict_post_hook",
+        "extra_repr",
+        "compile",
+        "_parameters",
+        "_buffers",
+        "_modules",
+        "_load_from_state_dict",
+        "_get_name",
+        "_apply",
+    ]
+)
 _LAYER_LISTS = ("layers", "h", "blocks")
 _SEQUENCES = ("list", "List", "ModuleList", "torch.nn.ModuleList", "torch.nn.modules.container.ModuleList")
 
@@ -387,6 +433,8 @@ def _instance_attribute(machine: Machine, instance: Instance, name: str) -> Any:
             return _held_by_module(found, name) if instance.shared else found
     if name in _MODULE_METHODS and is_module(machine, instance):
         return BuiltinMethod(instance, name)
+    if name in _MODULE_NAMES and is_module(machine, instance):
+        return Unknown(f"{name} of a module", present=True)
     if instance.payload is not None and hasattr(instance.payload, name):
         return BuiltinMethod(instance.payload, name)
     if name == "__class__" and instance.cls is not None:

@@ -27,6 +27,8 @@ def _stranded(cls: ClassFacts) -> tuple[Slot, ...]:
     run, default = cls.staged, cls.default
     if run is None or default is None or run.stopped is not None or run.cut_short or not run.wiring.stages:
         return ()
+    if not run.slots or not all(slot.known for slot in run.slots):
+        return ()  # where nothing at all is seen to arrive, the stages were not understood
     captured = {slot for stage in run.wiring.stages for slot in stage.captured}
     if not captured <= set(default.slots) or not set(run.slots) < set(default.slots):
         return ()

@@ -85,3 +85,11 @@ def test_a_class_that_adds_something_is_run_itself(tmp_path: Path) -> None:
 def test_facts_travel_between_processes(tmp_path: Path) -> None:
     facts = surveyed(tmp_path)
     assert pickle.loads(pickle.dumps(facts)) == facts
+
+
+def test_what_torch_gives_to_every_module_is_not_missing(tmp_path: Path) -> None:
+    """nn.Module has parameters(), though no class among the sources sets it."""
+    changed = ("        residual = None\n", "        residual = None\n        next(self.parameters())\n")
+    (cls,) = surveyed(tmp_path, llama=changed)
+    assert cls.default is not None
+    assert (cls.default.wiring.status, cls.default.missing) == ("exact", ())
