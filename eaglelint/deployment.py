@@ -38,7 +38,7 @@ CHOICES = (
         "platform", "cuda", "the kind of device", ("cuda", "rocm", "cpu", "xpu", "hpu", "npu", "musa", "mps", "tpu")
     ),
     Choice("capture-mode", "full", "which tokens SGLang stores states for", ("full", "last", "null")),
-    Choice("runner", "v2", "vLLM's model runner", ("v1", "v2")),
+    Choice("runner", "", "vLLM's model runner, where not the one that the release takes", ("v1", "v2")),
 )
 _BY_NAME = {choice.name: choice for choice in CHOICES}
 _ENV = "env:"

@@ -23,7 +23,7 @@ def test_nothing_said_is_the_default() -> None:
         "images": "off",
         "platform": "cuda",
         "capture-mode": "full",
-        "runner": "v2",
+        "runner": "",
     }
     assert parse_assumptions(["pp=1", "tbo=off", "platform=cuda"]) == DEFAULT
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import libcst as cst
 
+from eaglelint.artifacts.target import LAYER_COUNT_KEYS
 from eaglelint.cache.units import Unit
 from eaglelint.source.construct import function_node
 from eaglelint.source.lookup import MISSING, TOKENS, find_method, global_value
@@ -221,14 +222,14 @@ def config_object(
         return draft
     attrs = {
         key: config_object(machine, value, name=f"{name}.{key}")
-        if isinstance(value, dict) and key.endswith("_config")
+        if isinstance(value, dict) and (key.endswith("_config") or key in ("encoder", "decoder"))
         else value
         for key, value in data.items()
     }
     config = machine.new_instance(Instance(None, attrs=attrs, name=name, is_config=True))
     # transformers' PretrainedConfig.get_text_config: the language model's config where there is one, else itself.
     attrs["get_text_config"] = Partial(External("intrinsic.given"), (attrs.get("text_config", config),), {})
-    if name.endswith(".text_config"):
+    if name.endswith(".text_config") or any(key in data for key in LAYER_COUNT_KEYS):
         attrs.setdefault("text_config", MISSING)  # a language model's config holds no other
     return config
 

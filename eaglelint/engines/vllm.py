@@ -13,7 +13,7 @@ from eaglelint.engines.vllm_registry import draft_class, registered, target_clas
 from eaglelint.source.calls import call_value, construct
 from eaglelint.source.expressions import evaluate
 from eaglelint.source.index import ClassInfo, FunctionInfo
-from eaglelint.source.lookup import MISSING, get_attribute
+from eaglelint.source.lookup import MISSING, get_attribute, global_value
 from eaglelint.source.machine import Machine, Raised
 from eaglelint.source.slices import Site
 from eaglelint.source.tree import Binding
@@ -33,6 +33,8 @@ from eaglelint.source.walk import walk
 __all__ = ["VLLM"]
 
 _SETTER = "set_aux_hidden_state_layers"
+_V2 = "VLLM_USE_V2_MODEL_RUNNER"
+_METHODS = {"peagle": "eagle3"}  # transformers_utils/configs/speculators/base.py:133 (0.33.0)
 _EXAMPLE = "LlamaForCausalLM"  # stands for a language model that only the target's config names
 
 
@@ -157,7 +159,7 @@ class VLLM:
         self, machine: Machine, source: EngineSource, model: Instance, kind: str, draft: Any, ids: Any
     ) -> bool:
         stages = machine.deployment.number("pp")
-        runner = self._runner(machine)
+        runner = self._runner(machine, source, kind)
         if draft is None and stages > 1:  # only the runner knows whether the model can
             given = {} if ids is None else {"eagle_aux_hidden_state_layer_ids": machine.heap.born(list(ids))}
             draft = Instance(None, attrs=given, name="the draft's config", closed=True)
@@ -166,7 +168,7 @@ class VLLM:
             spec = stand_in(
                 machine,
                 "speculative config",
-                method=kind,
+                method=_METHODS.get(kind, kind),
                 draft_model_config=stand_in(machine, "draft model config", hf_config=draft),
             )
             worker = source.package / "v1" / "worker"
@@ -190,10 +192,21 @@ class VLLM:
         call_value(machine, method, (tuple(ids) if isinstance(ids, list) else ids,), {}, None)
         return True
 
-    def _runner(self, machine: Machine) -> str:
-        chosen = machine.deployment.value("runner")
-        machine.used_assumptions.add(f"vLLM's model runner {chosen.upper()} (runner={chosen})")
-        return chosen.upper() if dict(machine.deployment.given).get("runner") else self.runner
+    def _runner(self, machine: Machine, source: EngineSource, kind: str) -> str:
+        """The runner that was asked for, else the one that this release takes by itself."""
+        asked = dict(machine.deployment.given).get("runner")
+        chosen = asked.upper() if asked else self._usual_runner(machine, source, kind)
+        machine.used_assumptions.add(f"vLLM's model runner {chosen} (runner={chosen.lower()})")
+        return chosen
+
+    def _usual_runner(self, machine: Machine, source: EngineSource, kind: str) -> str:
+        environment = source.tree.module(f"{source.package.name}.envs")
+        if environment is not None and global_value(machine, environment, _V2) is False:
+            return "V1"  # V2 has to be asked for (0.19.1)
+        config = source.tree.module(f"{source.package.name}.config.vllm") if kind == "peagle" else None
+        if config is not None and any(".parallel_drafting" in line for line in config.lines):
+            return "V1"  # V2 refuses to draft in parallel for EAGLE (config/vllm.py:3070, 0.33.0)
+        return self.runner
 
     def _default(self, machine: Machine, model: Instance) -> Any:
         for name in ("get_eagle3_default_aux_hidden_state_layers", "get_eagle3_aux_hidden_state_layers"):
@@ -226,7 +239,7 @@ class VLLM:
         )
         method = get_attribute(machine, instance, "_setup_eagle3_aux_hidden_state_outputs")
         machine.intercepts["GPUModelRunner.get_model"] = lambda m, args, kwargs, site: model
-        if method is MISSING:
+        if not isinstance(method, BoundMethod):
             ids = call_value(
                 machine, get_attribute(machine, instance, "_get_eagle3_aux_layers_from_config"), (), {}, None
             )
@@ -267,13 +280,11 @@ class VLLM:
     def concatenate(self, machine: Machine, source: EngineSource, captured: Any) -> Any:
         """The runner's ``torch.cat`` over the list that the model returned."""
         worker = source.package / "v1" / "worker"
-        directories = (
-            (worker / "gpu" / "spec_decode",)
-            if self.runner == "V2" and source.tree.is_dir(worker / "gpu")
-            else (worker,)
-        )
-        for directory in directories:
+        newer = self._runner(machine, source, "eagle3") == "V2" and source.tree.is_dir(worker / "gpu")
+        for directory in (worker / "gpu" / "spec_decode",) if newer else (worker,):
             for path in source.tree.files(directory):
+                if not newer and worker / "gpu" in path.parents:
+                    continue  # the other runner's
                 if not re.search(rb"torch\.cat\(\s*(?:\[[^\]]+ in )?aux_hidden_states\b", source.tree.read(path)):
                     continue
                 found = _cat_call(source, path)
@@ -293,7 +304,8 @@ def _vllm_config(machine: Machine, hf_config: Instance, architectures: Any = Non
     text_config = hf_config if nested is MISSING else nested
     hf_config.attrs["get_text_config"] = Partial(External("intrinsic.given"), (text_config,), {})
     model_config = stand_in(machine, "model config", hf_config=hf_config, hf_text_config=text_config)
-    return stand_in(machine, "vllm config", model_config=model_config)
+    machine.used_assumptions.add("weights that are not quantised")
+    return stand_in(machine, "vllm config", model_config=model_config, quant_config=None)
 
 
 def _arguments(args: tuple[Any, ...], kwargs: dict[str, Any], *names: str) -> list[Any]:

@@ -278,7 +278,7 @@ def _call_function(
         and caller.wanted
         and instance is not None
         and instance is caller.initialising
-        and (function.info.name == "__init__" or sets_attribute(machine, instance, function, caller.wanted))
+        and (function.info.name == "__init__" or sets_attribute(function, caller.wanted))
     )
     if any(decorator.endswith("contextmanager") for decorator in function.info.decorators):
         args = args if receiver is None else (receiver, *args)
@@ -634,6 +634,8 @@ def _call_norm(machine: Machine, callee: Any, args: tuple[Any, ...], kwargs: dic
     """One tensor: its norm. A tensor and the residual: the norm of their sum, and the sum, the new residual."""
     values = [whole(value) for value in (*args, *kwargs.values())]
     tensors = [value for value in values if isinstance(value, Tensor)]
+    if not tensors:
+        return machine.opaque("the norm of tensors in a list", site)
     if len(tensors) == 1:
         second = kwargs.get("residual", args[1] if len(args) > 1 else None)
         if isinstance(second, Unknown):

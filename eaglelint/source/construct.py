@@ -228,7 +228,7 @@ def run_initialiser(
             return base is not None and _may_set(machine, cls, base, name)
         if isinstance(target, cst.Name) and target.value == receiver:
             called = find_method(machine, cls, method)
-            return called is not None and called.info is not function.info and _sets(machine, cls, called, name)
+            return called is not None and called.info is not function.info and sets_attribute(called, name)
         return False
 
     cache = ("pruned", function.module.name, function.info.line, cls.info.name, name)
@@ -265,22 +265,9 @@ def _super_of(machine: Machine, target: cst.BaseExpression, function: Function) 
     return function.owner
 
 
-def sets_attribute(machine: Machine, instance: Instance, function: Function, name: str) -> bool:
-    """Whether the text of a method, or of one that it calls, assigns the attribute."""
-    return instance.cls is not None and _sets(machine, instance.cls, function, name)
-
-
-def _sets(machine: Machine, cls: ClassValue, function: Function, name: str) -> bool:
-    cache = ("sets", cls.module.name, cls.info.name, function.module.name, function.info.line, name)
-    if cache not in machine.memo:
-        machine.memo[cache] = False  # a circle of calls ends here
-        text = _text(function)
-        machine.memo[cache] = assigns_attribute(text, name) or any(
-            called.info is not function.info and _sets(machine, cls, called, name)
-            for method in _called(text)
-            if (called := find_method(machine, cls, method)) is not None
-        )
-    return bool(machine.memo[cache])
+def sets_attribute(function: Function, name: str) -> bool:
+    """Whether the text of a method assigns the attribute."""
+    return assigns_attribute(_text(function), name)
 
 
 @lru_cache(maxsize=4096)
@@ -294,7 +281,12 @@ def _may_set(machine: Machine, cls: ClassValue, initialiser: Function, name: str
     cache = ("may set", cls.module.name, cls.info.name, initialiser.module.name, initialiser.info.line, name)
     if cache not in machine.memo:
         text = _text(initialiser)
-        found = f'"{name}"' in text or _sets(machine, cls, initialiser, name)
+        found = f'"{name}"' in text or sets_attribute(initialiser, name)
+        for method in () if found else _called(text):
+            called = find_method(machine, cls, method)
+            if called is not None and called.info is not initialiser.info and sets_attribute(called, name):
+                found = True
+                break
         if not found and "__init__(" in text and initialiser.owner is not None:
             base = find_method(machine, cls, "__init__", after=initialiser.owner)
             found = base is not None and _may_set(machine, cls, base, name)

@@ -154,7 +154,7 @@ def _summarised(
             actual.append(value)
             holders.append(machine.placeholder(len(holders)))
             return holders[-1]
-        return value
+        return tuple(placeholder(item) for item in value) if type(value) is tuple else value
 
     shaped_args = tuple(placeholder(value) for value in args)
     shaped_kwargs = {name: placeholder(value) for name, value in kwargs.items()}

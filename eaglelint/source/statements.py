@@ -477,7 +477,9 @@ def _enter(machine: Machine, items: Sequence[cst.WithItem], body: cst.BaseSuite,
     item, rest = items[0], items[1:]
     value = evaluate(machine, item.item, frame)
     if isinstance(value, ContextCall):
-        return _enter_call(machine, value, item, rest, body, frame)
+        if frame.initialising is not None or machine.num_layers is None:
+            return _enter_call(machine, value, item, rest, body, frame)
+        value = Unknown("a context manager")  # in a forward pass: streams and flags around the work, not the work
     if isinstance(value, ModuleHook):
         machine.heap.touch(machine.module_hooks)
         machine.module_hooks.append(value.function)

@@ -8,10 +8,18 @@ from pathlib import Path
 import pytest
 
 from eaglelint.serving import EngineHandle, open_serving
-from tests.real.packages import LMDEPLOY_0_14_0, SGLANG_0_5_9, SGLANG_0_5_23, VLLM_0_33_0, package_directory
+from tests.real.packages import (
+    LMDEPLOY_0_14_0,
+    SGLANG_0_5_9,
+    SGLANG_0_5_23,
+    VLLM_0_19_1,
+    VLLM_0_33_0,
+    package_directory,
+)
 
 _PACKAGES = {
-    (package.name, package.version): package for package in (SGLANG_0_5_9, SGLANG_0_5_23, VLLM_0_33_0, LMDEPLOY_0_14_0)
+    (package.name, package.version): package
+    for package in (SGLANG_0_5_9, SGLANG_0_5_23, VLLM_0_19_1, VLLM_0_33_0, LMDEPLOY_0_14_0)
 }
 
 

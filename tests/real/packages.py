@@ -19,6 +19,7 @@ __all__ = [
     "PROFILED",
     "SGLANG_0_5_9",
     "SGLANG_0_5_23",
+    "VLLM_0_19_1",
     "VLLM_0_33_0",
     "Package",
     "package_directory",
@@ -42,6 +43,7 @@ class Package:
 SGLANG_0_5_9 = Package("sglang", "0.5.9", "8a936c4d25fea605f44254e533cff2144c73ceffbc1f8738aba393461bbb64d1")
 SGLANG_0_5_23 = Package("sglang", "0.5.23", "00b3cd5b265ac76c64185fbb6b95424f324ddd9f428d0306b77bc9db9d859937")
 LMDEPLOY_0_14_0 = Package("lmdeploy", "0.14.0", "4983231306733c7a6928eab0229c8c3898e0c28f9614a5955b3b82766bd71b30")
+VLLM_0_19_1 = Package("vllm", "0.19.1", "71a87f46cafab4489c69a5c5c83b870d0235e5694d8222303d460576293dc719")
 VLLM_0_33_0 = Package("vllm", "0.33.0", "4b6bdec4ab269990bf70d45a3c1e94c3760a27064513760193b26d6f0da883aa")
 
 # The releases whose profiles are bundled (tools/learn_profiles.py); the tests read only those that are named above.
