@@ -42,12 +42,20 @@ class _Wanted:
     effects: dict[cst.CSTNode, Effects]
 
 
-# self.NAME = ..., self.NAME: T = ..., self.NAME += ..., self.a, self.NAME, self.b = ..., self.NAME.append(...)
+# self.NAME = ..., self.NAME: T = ..., self.NAME[0] += ..., self.NAME.append(...); not f"{self.NAME=}".
 _ASSIGNED = re.compile(
-    r"\b\w+\.(\w+)\b(?=\s*(?::[^=\n]+|(?:,\s*\w+(?:\.\w+)*\s*)*,?\s*\)?\s*)[-+*/|&]?=(?!=)|\.(?:"
+    r"\b\w+\.(\w+)\b(?=(?:\[[^\]\n]*\])?\s*(?::[^=\n]+|[-+*/|&%@^<>]{0,3})=(?![=}!:])|\.(?:"
     + "|".join(sorted(_MUTATING))
     + r")\()"
 )
+# self.a, self.NAME = ... at the start of a statement, and (self.a, self.NAME) = ..., over lines or not. What is handed
+# to a call, f(self.a, b=1), is no target.
+_TARGETS = re.compile(
+    r"(?:^|[:;])[ \t]*((?:\*?[\w.]+(?:\[[^\]\n]*\])?[ \t]*,[ \t]*)+(?:\*?[\w.]+(?:\[[^\]\n]*\])?)?)[ \t]*=(?!=)"
+    r"|[(\[]([^()=]*,[^()=]*)[)\]]\s*=(?!=)",
+    re.MULTILINE,
+)
+_TARGET = re.compile(r"\b\w+\.(\w+)\b")
 
 
 def assigns_attribute(text: str, name: str) -> bool:
@@ -57,7 +65,8 @@ def assigns_attribute(text: str, name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _assigned_attributes(text: str) -> frozenset[str]:
-    return frozenset(_ASSIGNED.findall(text))
+    lists = (match.group(1) or match.group(2) for match in _TARGETS.finditer(text))
+    return frozenset((*_ASSIGNED.findall(text), *(name for targets in lists for name in _TARGET.findall(targets))))
 
 
 def prune(

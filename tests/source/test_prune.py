@@ -86,3 +86,28 @@ def test_an_attribute_that_is_not_set() -> None:
 def test_a_quick_test_on_text(text: str, found: bool) -> None:
     """May a method set the attribute?"""
     assert assigns_attribute(text, "x") is found
+
+
+@pytest.mark.parametrize(
+    ("text", "assigned"),
+    [
+        ("self.x: int = 2", {"x"}),
+        ("self.x //= 2", {"x"}),
+        ("self.x = self.y = 3", {"x", "y"}),
+        ("self.d[3] = 4", {"d"}),
+        ("self.l.append(3)", {"l"}),
+        ("    self.a, *self.b = f()", {"a", "b"}),
+        ("(self.a,\n  self.b,\n) = f()", {"a", "b"}),
+        ("[self.a, self.b] = f()", {"a", "b"}),
+        ("if q: self.z, self.w = 1, 2", {"z", "w"}),
+        ("f(self.a, b=1)", set()),
+        ("f(\n    self.a,\n    b=1,\n)", set()),
+        ('f"{self.device=} {self.x}"', set()),
+        ("f(a=self.b, c=self.d)", set()),
+        ("if self.a == 3:\n    pass", set()),
+    ],
+)
+def test_what_a_text_assigns(text: str, assigned: set[str]) -> None:
+    """Targets of every form count; what is handed to a call by name, compared or shown does not."""
+    names = {name for name in ("a", "b", "d", "device", "l", "w", "x", "y", "z") if assigns_attribute(text, name)}
+    assert names == assigned
