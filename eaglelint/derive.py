@@ -364,6 +364,7 @@ def _blank(engine: Engine, source: EngineSource, request: ServingRequest) -> Wir
         draft_kind=request.kind,
         layer_ids=request.layer_ids,
         num_layers=request.num_layers,
+        source=f"{engine.name}@{source.tree.display(source.package)}",
     )
 
 

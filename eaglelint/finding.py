@@ -71,7 +71,10 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong, with exactly one primary place."""
+    """One thing that is wrong, with exactly one primary place.
+
+    ``trace`` is a command that tells the life of the value that the finding speaks of.
+    """
 
     code: str
     name: str
@@ -84,6 +87,7 @@ class Finding:
     help: str | None = None
     edits: tuple[Edit, ...] = ()
     identity: tuple[str, ...] = ()
+    trace: str | None = None
 
     @property
     def fingerprint(self) -> str:

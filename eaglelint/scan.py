@@ -20,6 +20,7 @@ from eaglelint.project.pipelines import PipelineInput
 from eaglelint.rule import Facts, Rule, Served
 from eaglelint.suppress import Suppressed
 from eaglelint.survey.facts import EngineFacts, Run
+from eaglelint.traceable import with_trace
 from eaglelint.wiring import Slot, Wiring
 
 # What interpretation needs is imported where it starts: a scan that finds all in its cache does without.
@@ -87,8 +88,9 @@ def scan_pipelines(
         except EaglelintError as error:
             result += ScanResult(notes=pipeline.notes, problems=(str(error),))
             continue
-        findings = tuple(finding for rule in rules for finding in rule.check(rule, facts))
-        wirings = (*((facts.training,) if facts.training else ()), *(served.wiring for served in facts.servings))
+        served = [served.wiring for served in facts.servings]
+        findings = tuple(with_trace(finding, served) for rule in rules for finding in rule.check(rule, facts))
+        wirings = (*((facts.training,) if facts.training else ()), *served)
         result += ScanResult(findings, wirings, pipeline.notes + notes, problems, facts=(facts,))
     return replace(result, findings=tuple(sorted(set(result.findings), key=_order)))
 

@@ -135,7 +135,7 @@ class Wiring:
     ``layer_ids`` are the ids as written in the config, ``"default"`` where the party's own default list
     was taken, ``None`` where no ids exist (a training script that captures by itself).
     ``ids_from`` is the key path that the party took the ids from; ``ignored`` lists key paths that hold ids
-    and that the party never read.
+    and that the party never read. ``source`` is what was interpreted, ``sglang@PATH``; None for a profile.
     """
 
     party: Party
@@ -158,6 +158,7 @@ class Wiring:
     ids_from: tuple[str, ...] | None = None
     ignored: tuple[tuple[str, ...], ...] = ()
     declared: bool = field(default=False)
+    source: str | None = None
     stages: tuple[Stage, ...] = ()
     fc: Projection | None = None
 

@@ -61,6 +61,7 @@ def finding_json(finding: Finding) -> dict[str, Any]:
         "url": None,
         "edits": [_edit(edit) for edit in finding.edits],
         "fingerprint": finding.fingerprint,
+        "trace": finding.trace,
         "probe": None,
     }
 

@@ -16,6 +16,7 @@ from eaglelint.finding import Position
 from eaglelint.report.excerpt import read_line
 from eaglelint.server.check import Checked, check_document
 from eaglelint.server.convert import actions, diagnostics, fix_all, overlaps, to_range
+from eaglelint.server.life import life_of
 from eaglelint.server.meaning import ListMeaning, list_meanings
 
 __all__ = ["serve"]
@@ -65,6 +66,14 @@ class Server(LanguageServer):
         inside = [folder for folder in folders if path.is_relative_to(folder)]
         return max(inside, key=lambda folder: len(folder.parts), default=path.parent)
 
+    def texts(self) -> dict[Path, bytes]:
+        """All open documents as they are now."""
+        return {
+            Path(file): document.source.encode("utf-8", "surrogateescape")
+            for uri, document in self.workspace.text_documents.items()
+            if (file := to_fs_path(uri)) is not None
+        }
+
     async def check(self, uri: str) -> Checked | None:
         """Check the newest text of a document; ``None`` where a newer one came meanwhile, or it is none of ours."""
         name = to_fs_path(uri)
@@ -72,14 +81,8 @@ class Server(LanguageServer):
             return None
         await asyncio.sleep(_PAUSE)
         path = Path(name)
-        texts = {
-            Path(file): document.source.encode("utf-8", "surrogateescape")
-            for other, document in self.workspace.text_documents.items()
-            if (file := to_fs_path(other)) is not None
-        }
-        root = self.root_of(path)
         loop = asyncio.get_running_loop()
-        checked = await loop.run_in_executor(self.worker, check_document, path, root, texts)
+        checked = await loop.run_in_executor(self.worker, check_document, path, self.root_of(path), self.texts())
         self.state.checked[uri] = checked
         for message in checked.messages:
             # Each once: the same sentence after every keystroke would drown the others.
@@ -225,6 +228,22 @@ async def _hover(ls: Server, params: lsp.HoverParams) -> lsp.Hover | None:
                 lines = [f"Layer id {meaning.value}", *meaning.sentences]
                 return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.PlainText, "\n".join(lines)), place)
     return None
+
+
+@server.feature(lsp.TEXT_DOCUMENT_REFERENCES)
+async def _references(ls: Server, params: lsp.ReferenceParams) -> list[lsp.Location]:
+    """The life of the value under the cursor."""
+    uri = params.text_document.uri
+    path = Path(to_fs_path(uri) or "")
+    checked = ls.state.checked.get(uri)
+    text = ls.workspace.get_text_document(uri).source
+    line = text.split("\n")[params.position.line : params.position.line + 1]
+    place = ls.workspace.position_codec.position_from_client_units(line, lsp.Position(0, params.position.character))
+    position = Position(params.position.line + 1, place.character + 1)
+    facts = checked.facts if checked is not None else ()
+    loop = asyncio.get_running_loop()
+    spans = await loop.run_in_executor(ls.worker, life_of, path, text, position, ls.root_of(path), ls.texts(), facts)
+    return [lsp.Location(Path(span.path).absolute().as_uri(), to_range(span, ls.columns)) for span in spans]
 
 
 @server.feature(lsp.TEXT_DOCUMENT_INLAY_HINT)

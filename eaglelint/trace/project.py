@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from eaglelint.overlay import read_bytes
 from eaglelint.trace.outline import Block, Function, Outline, Unparsable
 
 __all__ = ["Class", "Def", "External", "Module", "Project", "Variable"]
@@ -129,8 +130,7 @@ class Project:
 
     def _read(self, name: str) -> None:
         try:
-            with open(name, "rb") as file:
-                source = file.read()
+            source = read_bytes(Path(name))
         except OSError as error:
             shown = self.display(Path(name))
             self.skipped[shown] = f"{shown}: {error.strerror or error}"
@@ -159,9 +159,7 @@ class Project:
             path = Path(name)
             try:
                 source = self._sources.get(name)
-                self._outlines[name] = Outline(
-                    path, self.display(path), path.read_bytes() if source is None else source
-                )
+                self._outlines[name] = Outline(path, self.display(path), read_bytes(path) if source is None else source)
             except (OSError, Unparsable) as error:
                 self.skip(self.display(path), error)
                 self._outlines[name] = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -204,6 +205,37 @@ async def test_what_the_ids_mean(client: LanguageClient, example: Path) -> None:
     assert [lens.command.title for lens in lenses or () if lens.command] == [
         "trained on h[3] ⊕ h[31] ⊕ h[59] · served h[0] ⊕ h[3] ⊕ h[31] by sglang 0.5.9+kimi"
     ]
+
+
+@pytest.mark.asyncio
+async def test_the_life_of_a_value(client: LanguageClient, example: Path) -> None:
+    """References of a config's key lead through the engine; those of a variable stay in its function, and follow it."""
+
+    async def places(path: Path, word: str) -> list[tuple[str, int]]:
+        text = path.read_text("utf-8")
+        uri = opened(client, path)
+        await shown(client, uri, lambda found: True)
+        line, column = place(text, word)
+        found = await client.text_document_references_async(
+            lsp.ReferenceParams(
+                context=lsp.ReferenceContext(include_declaration=True),
+                text_document=lsp.TextDocumentIdentifier(uri=uri),
+                position=lsp.Position(line, column + 1),
+            )
+        )
+        return [(Path(row.uri).name, row.range.start.line + 1) for row in found or ()]
+
+    keys = await places(example / "draft/config.json", "eagle_aux_hidden_state_layer_ids")
+    runner = example / "serving/sglang/srt/model_executor/model_runner.py"
+    readers = enumerate(runner.read_text("utf-8").splitlines(), 1)
+    assert {line for name, line in keys if name == runner.name} >= {
+        number for number, line in readers if re.search(r"\beagle_aux_hidden_state_layer_ids\b", line.split("#")[0])
+    }
+    dump = example / "training/dump_hidden_states.py"
+    states = await places(dump, "states = []")
+    lines = dump.read_text("utf-8").splitlines()
+    mentioned = {number for number, line in enumerate(lines, 1) if re.search(r"\bstates\b", line.split("#")[0])}
+    assert {line for name, line in states if name == dump.name} >= mentioned
 
 
 @pytest.mark.asyncio
