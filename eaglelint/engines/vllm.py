@@ -37,6 +37,10 @@ _V2 = "VLLM_USE_V2_MODEL_RUNNER"
 _METHODS = {"peagle": "eagle3"}  # transformers_utils/configs/speculators/base.py:133 (0.33.0)
 _EXAMPLE = "LlamaForCausalLM"  # stands for a language model that only the target's config names
 
+# Runner V2 joins the states whole; V1 joins the part of each that holds tokens. (DFlash stages parts in V2 as well.)
+_JOINS = rb"torch\.cat\(\s*(?:\[[^\]]+ in )?aux_hidden_states\b"
+_JOINS_PARTS = rb"torch\.cat\(\s*(?:\[[^\n]{1,80} in )?aux_hidden_states\b"
+
 
 class VLLM:
     """The engine's entry points, by name: the runner's configuration, the models' mixins, the drafter's input.
@@ -285,7 +289,7 @@ class VLLM:
             for path in source.tree.files(directory):
                 if not newer and worker / "gpu" in path.parents:
                     continue  # the other runner's
-                if not re.search(rb"torch\.cat\(\s*(?:\[[^\]]+ in )?aux_hidden_states\b", source.tree.read(path)):
+                if not re.search(_JOINS if newer else _JOINS_PARTS, source.tree.read(path)):
                     continue
                 found = _cat_call(source, path)
                 if found is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from eaglelint.finding import Finding
+from eaglelint.finding import Finding, Severity
 from eaglelint.rule import EngineFacts, Facts, GraphsBeforeIds, Rule
 
 from .._messages import ids_read_by
@@ -14,10 +14,11 @@ __all__ = ["RULE"]
 
 
 def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
+    # Whether a draft is served with graphs, its files do not say: the engine's order is wrong, the draft is not.
     for engine in facts.engines:
         if facts.draft is None or _has_its_own_ids(facts, engine):
             for case in engine.graphs_before_ids:
-                yield _finding(rule, engine, case)
+                yield _finding(rule, engine, case, "error" if facts.draft is None else "warning")
 
 
 def _has_its_own_ids(facts: Facts, engine: EngineFacts) -> bool:
@@ -29,13 +30,14 @@ def _has_its_own_ids(facts: Facts, engine: EngineFacts) -> bool:
     )
 
 
-def _finding(rule: Rule, engine: EngineFacts, case: GraphsBeforeIds) -> Finding:
+def _finding(rule: Rule, engine: EngineFacts, case: GraphsBeforeIds, severity: Severity) -> Finding:
     recorded = "with the default layers" if case.with_defaults else "with whatever layers are set by then"
     return rule.finding(
         f"{engine.label} records its graphs here, {recorded}, and hands the model the draft's layer ids only at "
         f"{case.ids}: what is replayed captures other states than what runs without a graph",
         case.start.span,
         confidence="likely",
+        severity=severity,
         annotation="graphs are recorded here",
         related=(*related("ids", case.ids), *related("defaults", case.with_defaults), *related("record", case.record)),
         help="Hand the model its ids before the graphs are recorded; serve without graphs (--disable-cuda-graph) until "
