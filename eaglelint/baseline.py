@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from eaglelint.artifacts.document import read_document
+from eaglelint.atomic import write_whole
 from eaglelint.exceptions import UnreadableInput, WrongUsage
 from eaglelint.finding import Finding, unique_fingerprints
 from eaglelint.project.discovery import display_path
@@ -97,10 +97,6 @@ def write_baseline(path: Path, baseline: Baseline, *, overwrite: bool) -> None:
     findings = [{"fingerprint": name, **entry} for name, entry in rows]
     text = json.dumps({"schema_version": _SCHEMA_VERSION, "findings": findings}, indent=2) + "\n"
     try:
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
+        write_whole(path, text.encode())
     except OSError as error:
         raise UnreadableInput(f"{shown} cannot be written: {error.strerror or error}. Check its permissions.") from None

@@ -5,13 +5,12 @@ from __future__ import annotations
 import difflib
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from eaglelint.atomic import new_beside
 from eaglelint.edits import applicable_edits, apply_edits
 from eaglelint.exceptions import UnreadableInput
 from eaglelint.finding import Safety
@@ -107,7 +106,7 @@ def write_changes(changes: Sequence[Change]) -> None:
     try:
         for change in changes:
             path = Path(os.path.realpath(change.path))
-            ready.append((path, _beside(path, change.after), change))
+            ready.append((path, new_beside(path, change.after), change))
         for path, _, change in ready:
             if _read(path, change.path) != change.before:
                 raise UnreadableInput(f"{change.path} changed while it was scanned: nothing was written. Run again.")
@@ -117,28 +116,13 @@ def write_changes(changes: Sequence[Change]) -> None:
     except OSError as error:
         for path, change in replaced:
             with suppress(OSError):
-                os.replace(_beside(path, change.before), path)
+                os.replace(new_beside(path, change.before), path)
         raise UnreadableInput(
             f"{change.path} cannot be written: {error.strerror or error}. Nothing was changed; check its permissions."
         ) from None
     finally:
         for _, new, _ in ready:
             new.unlink(missing_ok=True)
-
-
-def _beside(path: Path, text: bytes) -> Path:
-    """A file in the same directory, with the same permissions, that holds ``text``."""
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        shutil.copymode(path, name)
-    except BaseException:
-        os.unlink(name)
-        raise
-    return Path(name)
 
 
 def _read(path: Path, name: str, *, unsaved: bool = False) -> bytes:

@@ -23,7 +23,6 @@ __all__ = [
     "TargetClass",
     "TrainedBy",
     "Training",
-    "settings_start",
 ]
 
 _INPUTS = "Inputs"
@@ -116,13 +115,6 @@ class Confidence(str, Enum):
     certain = "certain"
     likely = "likely"
     possible = "possible"
-
-
-def settings_start(named: list[Path]) -> Path:
-    """Where settings are looked for: beside what was named, else in the working directory."""
-    if not named:
-        return Path.cwd()
-    return named[0] if named[0].is_dir() else named[0].parent
 
 
 NoCache = Annotated[

@@ -44,34 +44,34 @@ def wiring(
     """Show which hidden states reach the draft's fc, in which order: trained against served, with the lines."""
     from rich.console import Console
 
-    from eaglelint.cache.units import cache_directory, caching
+    from eaglelint.cache.units import caching
     from eaglelint.cli.progress import progress_bar
     from eaglelint.exceptions import WrongUsage
-    from eaglelint.project.pipelines import assemble_pipelines
-    from eaglelint.project.settings import find_settings
-    from eaglelint.scan import Options, gather
+    from eaglelint.scan import gather
+    from eaglelint.session import Inputs, open_session
 
-    named = paths or []
-    settings = find_settings(opt.settings_start(named))
-    pipelines = assemble_pipelines(
-        named,
-        draft=draft,
-        target=target,
-        training=training or (),
-        trained_by=trained_by,
-        serving=serving or (),
-        draft_kind=draft_kind,
-        assume=assume or (),
-        settings=settings,
+    session = open_session(
+        Inputs(
+            paths=paths or (),
+            draft=draft,
+            target=target,
+            training=training or (),
+            trained_by=trained_by,
+            serving=serving or (),
+            draft_kind=draft_kind,
+            num_layers=num_layers,
+            target_class=target_class,
+            assume=assume or (),
+            cache=not no_cache,
+        )
     )
-    if not pipelines:
+    if not session.pipelines:
         raise WrongUsage("There is no draft to show: none was found. Name its config with --draft PATH.")
     wirings: list[Wiring] = []
     problems: list[str] = []
-    kept = cache_directory() if settings.settings.cache and not no_cache else None
-    with caching(kept), progress_bar() as progress:
-        for pipeline in pipelines:
-            facts, unreadable, notes = gather(pipeline, Options(num_layers, target_class), progress)
+    with caching(session.cache), progress_bar() as progress:
+        for pipeline in session.pipelines:
+            facts, unreadable, notes = gather(pipeline, session.options, progress)
             wirings += [facts.training] if facts.training is not None else []
             wirings += [served.wiring for served in facts.servings]
             problems += [

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from eaglelint.atomic import write_whole
 from eaglelint.exceptions import UnreadableInput
 
 if TYPE_CHECKING:
@@ -151,15 +150,7 @@ def write_profile(profile: Profile, path: Path) -> None:
     Raises:
         UnreadableInput: It cannot be written there.
     """
-    temporary = None
     try:
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
-        ) as file:
-            temporary = file.name
-            file.write(profile_text(profile))
-        os.replace(temporary, path)
+        write_whole(path, profile_text(profile).encode())
     except OSError as error:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
         raise UnreadableInput(f"{path} cannot be written: {error.strerror or error}. Choose another -o.") from error

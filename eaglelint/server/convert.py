@@ -6,20 +6,18 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from lsprotocol import types as lsp
+from lsprotocol.converters import get_converter
 
 from eaglelint.edits import applicable_edits
 from eaglelint.finding import Edit, Finding, Position, Span
+from eaglelint.report.lsp import diagnostic
 from eaglelint.server.check import Checked
 
 __all__ = ["Columns", "actions", "diagnostics", "fix_all", "overlaps", "to_range"]
 
 Columns = Callable[[str, Position], int]
 
-_SEVERITIES = {
-    "error": lsp.DiagnosticSeverity.Error,
-    "warning": lsp.DiagnosticSeverity.Warning,
-    "note": lsp.DiagnosticSeverity.Information,
-}
+_CONVERTER = get_converter()
 # Files whose comments begin with "#"; JSON has none.
 _COMMENTED = frozenset({".py", ".toml", ".yaml", ".yml"})
 
@@ -39,21 +37,8 @@ def diagnostics(checked: Checked, columns: Columns) -> list[lsp.Diagnostic]:
 
 
 def _diagnostic(finding: Finding, columns: Columns) -> lsp.Diagnostic:
-    return lsp.Diagnostic(
-        range=to_range(finding.span, columns),
-        message=finding.message if not finding.help else f"{finding.message}\n{finding.help}",
-        severity=_SEVERITIES[finding.severity],
-        code=finding.code,
-        source="eaglelint",
-        related_information=[
-            lsp.DiagnosticRelatedInformation(
-                location=lsp.Location(uri=_uri(row.span.path), range=to_range(row.span, columns)),
-                message=f"{row.label}: {row.message}" if row.message else row.label,
-            )
-            for row in finding.related
-        ],
-        data={"fingerprint": finding.fingerprint},
-    )
+    """What ``scan --output-format lsp`` prints, as the protocol's own type."""
+    return _CONVERTER.structure(diagnostic(finding, columns), lsp.Diagnostic)
 
 
 def actions(checked: Checked, within: lsp.Range, text: str, columns: Columns) -> Iterator[lsp.CodeAction]:
