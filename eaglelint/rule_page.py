@@ -19,14 +19,14 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import get_args
 
 from eaglelint.finding import Confidence, Severity
 
-__all__ = ["SECTIONS", "Example", "Expected", "Page", "Section", "parse_page"]
+__all__ = ["SECTIONS", "Example", "Expected", "Page", "Section", "parse_page", "parse_projects"]
 
 SECTIONS = ("What it does", "Why it is bad", "Example", "Use instead", "References")
 
@@ -182,6 +182,16 @@ def parse_page(text: str) -> Page:
     return Page(first["name"], first["code"], _sections(text, headings), tuple(_examples(items)))
 
 
+def parse_projects(text: str) -> tuple[Example, ...]:
+    """The projects of a page that is no rule's: one below each heading that has some.
+
+    Raises:
+        ValueError: A block breaks the form; the message says where and how.
+    """
+    items = tuple(_items(text))
+    return tuple(_examples(items, {item.text for item in items if isinstance(item, _Heading)}))
+
+
 def _items(text: str) -> Iterator[_Heading | _Block]:
     """Headings and fenced blocks in their order; what looks like a heading inside a block is none."""
     lines = enumerate(text.splitlines(), start=1)
@@ -214,15 +224,15 @@ def _sections(text: str, headings: list[_Heading]) -> tuple[Section, ...]:
     )
 
 
-def _examples(items: tuple[_Heading | _Block, ...]) -> Iterator[Example]:
+def _examples(items: tuple[_Heading | _Block, ...], sections: Container[str] = _PROJECT_SECTIONS) -> Iterator[Example]:
     projects: list[_Project] = []
     section = ""
     for item in items:
         if isinstance(item, _Heading):
-            section = item.text if item.level == 2 else section
-            if item.level >= 2 and section in _PROJECT_SECTIONS:
+            section = item.text if item.level <= 2 else section
+            if section in sections:
                 projects.append(_Project(section, item.text))
-        elif section in _PROJECT_SECTIONS:
+        elif section in sections:
             projects[-1].add(item)
     for project in projects:
         if example := project.finish():

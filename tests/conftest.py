@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+pytest.register_assert_rewrite("tests.page_projects")
+
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.register_profile("hunt", max_examples=2_000, deadline=None, print_blob=True)
 settings.load_profile("fixed")

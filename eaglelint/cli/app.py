@@ -20,6 +20,8 @@ app = typer.Typer(
     add_completion=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
+    # In rich's own markup "[tool.eaglelint]" would be a style, and not be printed.
+    rich_markup_mode="markdown",
 )
 app.command("scan")(scan.scan)
 app.command("wiring")(wiring.wiring)

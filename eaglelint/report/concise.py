@@ -10,7 +10,7 @@ from rich.text import Text
 
 from eaglelint.finding import Finding
 from eaglelint.report.formats import Report
-from eaglelint.report.full import SEVERITY_STYLES
+from eaglelint.report.full import code_label
 from eaglelint.report.printable import one_line
 
 __all__ = ["render", "render_concise"]
@@ -27,7 +27,7 @@ def render_concise(findings: Iterable[Finding], *, console: Console) -> None:
     for finding in findings:
         line = Text.assemble(
             f"{one_line(str(finding.span))}: ",
-            (f"{finding.severity}[{finding.code}]", SEVERITY_STYLES[finding.severity]),
+            code_label(finding),
             f" {one_line(finding.message)}",
         )
         console.print(line, soft_wrap=True)

@@ -8,22 +8,30 @@ from typing import TextIO
 
 from rich.cells import cell_len
 from rich.console import Console
+from rich.style import Style
 from rich.text import Text
 
 from eaglelint.finding import Edit, Finding, Related
+from eaglelint.links import rule_url
 from eaglelint.report.excerpt import excerpt, read_line
 from eaglelint.report.formats import Report
 from eaglelint.report.printable import one_line
 from eaglelint.report.summary import Summary, summarise
 
-__all__ = ["SEVERITY_STYLES", "render", "render_full"]
+__all__ = ["code_label", "render", "render_full"]
 
-SEVERITY_STYLES = {"error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
+_SEVERITY_STYLES = {"error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
 
 _MARGIN = "   | "
 # Where output is no terminal, lines are left whole for the reader's tools; only excerpts are still cut.
 _PIPE_WIDTH = 120
 _SAFETY = {"safe": "safe", "unsafe": "unsafe", "display": "to be done by hand"}
+
+
+def code_label(finding: Finding) -> Text:
+    """``error[CAP002]``; a terminal that knows links opens the rule's page from it."""
+    style = Style.parse(_SEVERITY_STYLES[finding.severity]) + Style(link=rule_url(finding.name))
+    return Text(f"{finding.severity}[{finding.code}]", style)
 
 
 def render(report: Report, stream: TextIO) -> None:
@@ -57,10 +65,7 @@ def render_full(
 
 
 def _lines(finding: Finding, root: Path, width: int) -> Iterator[Text]:
-    style = SEVERITY_STYLES[finding.severity]
-    yield Text.assemble(
-        (f"{finding.severity}[{finding.code}]", style), (f" {finding.name}: {one_line(finding.message)}", "bold")
-    )
+    yield Text.assemble(code_label(finding), (f" {finding.name}: {one_line(finding.message)}", "bold"))
     yield Text.assemble(("  --> ", "blue"), one_line(str(finding.span)))
     yield from _source(finding, root, width - len(_MARGIN))
     yield from _related(finding.related)
@@ -80,7 +85,7 @@ def _source(finding: Finding, root: Path, width: int) -> Iterator[Text]:
             yield Text.assemble((_MARGIN, "blue"), one_line(finding.annotation))
         return
     shown = excerpt(line, finding.span, width)
-    style = SEVERITY_STYLES[finding.severity]
+    style = _SEVERITY_STYLES[finding.severity]
     annotation = one_line(finding.annotation)
     underline = " " * shown.indent + "^" * shown.length
     yield Text.assemble((_MARGIN, "blue"), shown.text)

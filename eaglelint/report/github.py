@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TextIO
 
 from eaglelint.finding import Finding
+from eaglelint.links import rule_url
 from eaglelint.report.formats import Report
 
 __all__ = ["render"]
@@ -41,6 +42,7 @@ def _command(finding: Finding) -> str:
     lines += [f"{row.label}: {row.span.path}:{row.span.start.line} {row.message}".rstrip() for row in finding.related]
     if finding.help:
         lines.append(f"help: {finding.help}")
+    lines.append(rule_url(finding.name))
     return f"::{_COMMANDS[finding.severity]} {shown}::{_data(chr(10).join(lines))}"
 
 

@@ -6,6 +6,7 @@ import json
 from typing import TextIO
 
 from eaglelint.finding import unique_fingerprints
+from eaglelint.links import rule_url
 from eaglelint.report.formats import Report
 
 __all__ = ["render"]
@@ -23,7 +24,7 @@ def render(report: Report, stream: TextIO) -> None:
             lines["end"] = finding.span.end.line
         issues.append(
             {
-                "description": f"{finding.code} {finding.name}: {finding.message}",
+                "description": f"{finding.code} {finding.name}: {finding.message} ({rule_url(finding.name)})",
                 "check_name": finding.code,
                 "fingerprint": fingerprint,
                 "severity": _SEVERITIES[finding.severity],

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TextIO
 
 from eaglelint.finding import Edit, Finding, Position, Related, Span
+from eaglelint.links import rule_url
 from eaglelint.report.formats import Report
 from eaglelint.wiring import Wiring
 
@@ -58,7 +59,7 @@ def finding_json(finding: Finding) -> dict[str, Any]:
         "location": _location(finding.span),
         "related": [_related(related) for related in finding.related],
         "help": finding.help,
-        "url": None,
+        "url": rule_url(finding.name),
         "edits": [_edit(edit) for edit in finding.edits],
         "fingerprint": finding.fingerprint,
         "trace": finding.trace,

@@ -6,6 +6,7 @@ from typing import TextIO
 from xml.etree import ElementTree as ET
 
 from eaglelint.finding import Finding
+from eaglelint.links import rule_url
 from eaglelint.report.formats import Report
 from eaglelint.report.printable import one_line
 
@@ -53,4 +54,5 @@ def _case(suite: ET.Element, finding: Finding) -> None:
         for row in finding.related
     ]
     lines += [f"  help: {one_line(line)}" for line in (finding.help or "").splitlines()]
+    lines.append(f"  {rule_url(finding.name)}")
     failure.text = "\n".join(lines)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from eaglelint.finding import Finding, Position, Span
+from eaglelint.links import rule_url
 from eaglelint.report.excerpt import read_line
 from eaglelint.report.formats import Report
 
@@ -44,6 +45,7 @@ def diagnostic(finding: Finding, column_of: ColumnOf = utf16_column) -> dict[str
         "range": _range(finding.span, column_of),
         "severity": _SEVERITIES[finding.severity],
         "code": finding.code,
+        "codeDescription": {"href": rule_url(finding.name)},
         "source": "eaglelint",
         "message": message,
         "relatedInformation": [

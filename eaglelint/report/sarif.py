@@ -8,6 +8,7 @@ from typing import Any, TextIO
 from urllib.parse import quote
 
 from eaglelint.finding import Edit, Finding, Position, Related, Span, unique_fingerprints
+from eaglelint.links import DOCUMENTATION, rule_url
 from eaglelint.report.formats import Report
 from eaglelint.suppress import Suppressed
 
@@ -32,7 +33,7 @@ def render(report: Report, stream: TextIO) -> None:
             "driver": {
                 "name": "eaglelint",
                 "version": report.version,
-                "informationUri": "https://pypi.org/project/eaglelint/",
+                "informationUri": DOCUMENTATION,
                 "rules": [_rule(code) for code in codes],
             }
         },
@@ -67,6 +68,7 @@ def _rule(code: str) -> dict[str, Any]:
         "id": code,
         "name": "".join(word.capitalize() for word in rule.name.split("-")),
         "shortDescription": {"text": rule.summary},
+        "helpUri": rule_url(rule.name),
         "help": {"text": page, "markdown": page},
         "defaultConfiguration": {"level": rule.severity},
         "properties": {"tags": [module_of(rule).split(".")[-2]]},

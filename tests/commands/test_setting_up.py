@@ -60,6 +60,12 @@ def test_init_where_there_is_nothing(run: Callable[..., Any], tmp_path: Path) ->
     assert keys >= {field.alias for field in Settings.model_fields.values()} - {"pipeline"}
 
 
+def test_help_names_the_table(run: Callable[..., Any]) -> None:
+    """What stands in brackets is printed, and is no markup."""
+    assert "Write [tool.eaglelint] from" in run("init", "--help").stdout
+    assert "h[i+1]" in run("scan", "--help").stdout
+
+
 def test_config_show(run: Callable[..., Any], example: Path) -> None:
     """What is shown is TOML that means the same."""
     shown = run("config", "show", cwd=example)

@@ -18,6 +18,7 @@ import xmlschema
 from eaglelint.edits import apply_edits
 from eaglelint.exceptions import UnreadableInput, WrongUsage
 from eaglelint.finding import Edit, Finding, Position, Span, unique_fingerprints
+from eaglelint.links import DOCUMENTATION, rule_url
 from eaglelint.report.formats import Format, Output, Report, parse_outputs, write_file
 from eaglelint.report.summary import summarise
 
@@ -94,7 +95,11 @@ def test_github(findings: tuple[Finding, ...]) -> None:
         "slot 1 was trained on h[3] and is served h[0] (the embedding)%0Atrained: training/dump_hidden_states.py:41 "
     )
     assert second.startswith("::error title=CAP002 boundary-mismatch,file=draft/config.json,line=9,col=1::")
-    assert third == "::notice title=CFG001 ignored-ids,file=a b/ä%2Cc%3A1.json,line=1,col=2::50 %25 of it:%0Ano"
+    assert (
+        third
+        == "::notice title=CFG001 ignored-ids,file=a b/ä%2Cc%3A1.json,line=1,col=2::50 %25 of it:%0Ano%0A"
+        + rule_url("ignored-ids")
+    )
     assert last == "Found 2 errors, 1 note (2 with a safe edit)"
 
 
@@ -116,6 +121,18 @@ def test_gitlab(findings: tuple[Finding, ...]) -> None:
     ]
     assert len({issue["fingerprint"] for issue in issues}) == 3
     assert json.loads(written(Format.gitlab)) == []
+
+
+@pytest.mark.parametrize("format", [f for f in Format if f not in (Format.full, Format.concise)])
+def test_every_format_leads_to_the_page_of_the_rule(format: Format, mismatch: Finding) -> None:
+    """One address for all of them."""
+    assert rule_url("boundary-mismatch") in written(format, mismatch)
+
+
+def test_the_address_is_that_of_the_package() -> None:
+    """What ``pip show`` tells and what findings lead to is the same site."""
+    project = (HERE.parents[1] / "pyproject.toml").read_text("utf-8")
+    assert f'\nDocumentation = "{DOCUMENTATION}"\n' in project
 
 
 def test_junit(findings: tuple[Finding, ...]) -> None:

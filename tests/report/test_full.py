@@ -10,9 +10,13 @@ from pathlib import Path
 import pytest
 
 from eaglelint.finding import Edit, Finding, Position, Span
+from eaglelint.links import rule_url
 from eaglelint.report.full import render_full
 
 Printed = Callable[..., str]
+
+# Colours, and links around text.
+ESCAPES = re.compile(r"\x1b\[[\d;]*m|\x1b\]8;[^\x1b]*\x1b\\")
 
 EXPECTED = """\
 error[CAP002] boundary-mismatch: slot 1 was trained on h[3] and is served h[0] (the embedding)
@@ -37,7 +41,14 @@ def test_a_terminal_gets_colour_and_the_same_words(mismatch: Finding, project: P
     """On a wide terminal only escape sequences are added."""
     shown = printed(render_full, [mismatch], root=project, width=120)
     assert "\x1b[1;31merror[CAP002]\x1b[0m" in shown
-    assert re.sub(r"\x1b\[[\d;]*m", "", shown) == EXPECTED
+    assert re.sub(ESCAPES, "", shown) == EXPECTED
+
+
+def test_the_code_is_a_link_to_the_page(mismatch: Finding, project: Path, printed: Printed) -> None:
+    """Terminals that know hyperlinks open the rule's page from it; a pipe gets none."""
+    shown = printed(render_full, [mismatch], root=project, width=120)
+    assert re.search(rf"\x1b\]8;[^;]*;{re.escape(rule_url('boundary-mismatch'))}\x1b\\", shown)
+    assert "\x1b" not in printed(render_full, [mismatch], root=project)
 
 
 def test_no_color(mismatch: Finding, project: Path, printed: Printed, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,7 +60,7 @@ def test_no_color(mismatch: Finding, project: Path, printed: Printed, monkeypatc
 
 def test_a_narrow_terminal_is_never_overrun(mismatch: Finding, project: Path, printed: Printed) -> None:
     """At 60 columns the excerpt is cut, the annotation moves below, and the rest is wrapped."""
-    shown = re.sub(r"\x1b\[[\d;]*m", "", printed(render_full, [mismatch], root=project, width=60))
+    shown = re.sub(ESCAPES, "", printed(render_full, [mismatch], root=project, width=60))
     assert max(map(len, shown.splitlines())) <= 60
     assert '   |     "eagle_aux_hidden_state_layer_ids": [-1, 2, 30]\n' in shown
     assert "   |            h[0] in sglang 0.5.9 (DeepseekV2ForCausalLM)\n" in shown
