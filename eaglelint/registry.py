@@ -57,11 +57,16 @@ def select_rules(select: Sequence[str] = (), ignore: Sequence[str] = ()) -> tupl
 
 
 def rules_meant(word: str) -> tuple[Rule, ...]:
-    """The rules that a word means: a name, a code, or the beginning of codes.
+    """The rules that a word means: a name, a code, or the beginning of codes; several with commas between them.
 
     Raises:
         WrongUsage: It means none; the message proposes the nearest.
     """
+    words = [part for part in re.split(r"[,\s]+", word) if part]
+    if len(words) > 1:
+        meant = {rule.code for part in words for rule in rules_meant(part)}
+        return tuple(rule for rule in all_rules() if rule.code in meant)
+    word = words[0] if words else word
     rules = tuple(rule for rule in all_rules() if rule.name == word)
     if not rules and _PREFIX.fullmatch(word.upper()):
         rules = tuple(rule for rule in all_rules() if rule.code.startswith(word.upper()))

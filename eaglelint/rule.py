@@ -16,12 +16,15 @@ from eaglelint.finding import Confidence, Edit, Finding, Related, Severity, Span
 from eaglelint.survey.facts import (
     ClassFacts,
     Counting,
+    DroppedKey,
     EngineFacts,
     GraphsBeforeIds,
     KeyRead,
     Place,
     Reader,
+    Refusal,
     Run,
+    SharedByWeight,
     Stored,
     Wrapper,
 )
@@ -31,15 +34,18 @@ __all__ = [
     "Check",
     "ClassFacts",
     "Counting",
+    "DroppedKey",
     "EngineFacts",
     "Facts",
     "GraphsBeforeIds",
     "KeyRead",
     "Place",
     "Reader",
+    "Refusal",
     "Rule",
     "Run",
     "Served",
+    "SharedByWeight",
     "Stored",
     "Wrapper",
 ]
@@ -56,12 +62,14 @@ class Served:
         mended_ids: Ids with which this engine, verified by another derivation, serves just what was trained;
             None where the training is not known or no such ids were found.
         uncaptured: Positions in ``wiring.layer_ids`` whose state never reaches the draft.
+        refusal: What the engine's own check says against this kind of draft for the target; None where it is let in.
     """
 
     wiring: Wiring
     looks_in: tuple[tuple[str, ...], ...] = ()
     mended_ids: tuple[int, ...] | None = None
     uncaptured: tuple[int, ...] = ()
+    refusal: Refusal | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -298,7 +298,8 @@ def _judge(end: _End, draft: DraftConfig, training: Wiring | None) -> Served:
     """What the rules need to know about one end besides its wiring."""
     looks_in = _places(end.source, end.request, draft) if end.wiring.layer_ids == "default" and draft.layer_ids else ()
     mended = _mended(end.source, end.request, end.wiring, training, looks_in)
-    return Served(end.wiring, looks_in, mended, _uncaptured(end.source, end.request, end.wiring))
+    uncaptured = _uncaptured(end.source, end.request, end.wiring)
+    return Served(end.wiring, looks_in, mended, uncaptured, end.source.refusal(end.request))
 
 
 def _class_of(source: ServingEnd, target: TargetConfig, options: Options) -> Any:

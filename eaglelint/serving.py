@@ -22,7 +22,7 @@ from eaglelint.engines.vllm import VLLM
 from eaglelint.exceptions import UnreadableInput, WrongUsage
 from eaglelint.source.snapshot import Snapshot
 from eaglelint.source.tree import Binding, SourceTree
-from eaglelint.survey.facts import Run
+from eaglelint.survey.facts import Refusal, Run
 from eaglelint.wiring import Projection, Wiring
 
 __all__ = ["ENGINES", "EngineHandle", "ProfileHandle", "ServingEnd", "open_serving", "open_source"]
@@ -61,6 +61,9 @@ class ServingEnd(Protocol):
 
     def reads_ids_at(self, request: ServingRequest, place: tuple[str, ...]) -> bool:
         """Whether ids at this key path of the draft's config are taken."""
+
+    def refusal(self, request: ServingRequest) -> Refusal | None:
+        """What the engine's own check of its configuration says against this kind of draft for this target."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +119,12 @@ class EngineHandle:
             "projection", request, lambda: derive_projection(self.engine, self.source, request, wiring), wiring
         )
 
+    def refusal(self, request: ServingRequest) -> Refusal | None:
+        """What the engine's own check of its configuration says against this kind of draft for this target."""
+        from eaglelint.admission import derive_refusal
+
+        return self.remember("refusal", request, lambda: derive_refusal(self.engine, self.source, request))
+
     def remember(self, what: str, request: ServingRequest, compute: Callable[[], _T], *more: object) -> _T:
         """What was computed for this request, now or in an earlier run."""
         binding = definition(request)
@@ -154,6 +163,10 @@ class ProfileHandle:
     def target_class(self, name: str) -> Binding | str | None:
         name = self.profile.aliases.get(name, name)
         return name if name in self.profile.classes or name in self.profile.without_capture else None
+
+    def refusal(self, request: ServingRequest) -> Refusal | None:
+        """Nothing: a profile holds no check of a target's type."""
+        return None
 
     def wiring(self, request: ServingRequest) -> Wiring:
         assert isinstance(request.target_class, str)

@@ -78,6 +78,8 @@ def test_a_module_without_a_rule_is_an_error() -> None:
         (["CAP"], [], [MISMATCH, ORDER]),
         (["cap00"], [], [MISMATCH]),
         (["fc-width", "CAP010"], [], [ORDER, WIDTH]),
+        (["fc-width,CAP010"], [], [ORDER, WIDTH]),
+        ([], ["CAP, fc-width,"], []),
         ([], ["order-lost"], [MISMATCH, WIDTH]),
         (["CAP002"], ["CAP"], []),
     ],

@@ -97,6 +97,25 @@ class DraftRegistry(Protocol):
         """The names under which the registry is asked for a draft with these architectures."""
 
 
+@runtime_checkable
+class ConfigAdapters(Protocol):
+    """An engine that rewrites drafts' configs of another format."""
+
+    def adapters(self, source: EngineSource) -> dict[str, Binding]:
+        """The functions that rewrite one, by the kind of draft as the foreign config names it."""
+
+    def draft_binding(self, source: EngineSource, name: str) -> Binding | None:
+        """The class that the registry of drafts has under exactly this name."""
+
+
+@runtime_checkable
+class TargetChecker(Protocol):
+    """An engine that refuses some targets for some kinds of draft, by a check of its own."""
+
+    def check_target(self, machine: Machine, source: EngineSource, kind: str, target: Instance) -> None:
+        """Run the check as far as it concerns the target; raises Raised where it refuses it."""
+
+
 class Engine(Protocol):
     """Where an engine's wiring begins.
 

@@ -13,7 +13,7 @@ from eaglelint.engines.vllm_registry import draft_class, registered, target_clas
 from eaglelint.source.calls import call_value, construct
 from eaglelint.source.expressions import evaluate
 from eaglelint.source.index import ClassInfo, FunctionInfo
-from eaglelint.source.lookup import MISSING, get_attribute, global_value
+from eaglelint.source.lookup import MISSING, find_method, get_attribute, global_value
 from eaglelint.source.machine import Machine, Raised
 from eaglelint.source.slices import Site
 from eaglelint.source.tree import Binding
@@ -32,6 +32,7 @@ from eaglelint.source.walk import walk
 
 __all__ = ["VLLM"]
 
+_ADAPTERS = ("transformers_utils", "configs", "speculators")
 _SETTER = "set_aux_hidden_state_layers"
 _V2 = "VLLM_USE_V2_MODEL_RUNNER"
 _METHODS = {"peagle": "eagle3"}  # transformers_utils/configs/speculators/base.py:133 (0.33.0)
@@ -129,6 +130,31 @@ class VLLM:
 
     def admit(self, machine: Machine, source: EngineSource, kind: str) -> None:
         """The runner checks for itself what it cannot do, when it hands over the ids."""
+
+    def adapters(self, source: EngineSource) -> dict[str, Binding]:
+        return _adapters(source)
+
+    def draft_binding(self, source: EngineSource, name: str) -> Binding | None:
+        return draft_class(source, name) if name in registered(source)[1] else None
+
+    def check_target(self, machine: Machine, source: EngineSource, kind: str, target: Instance) -> None:
+        """SpeculativeConfig's check of its arguments, in releases in which it knows targets by their type."""
+        cls = source.tree.find_class("SpeculativeConfig", (source.package / "config",))
+        if cls is None or not isinstance(cls.item, ClassInfo):
+            return
+        check = find_method(machine, ClassValue(cls.module, cls.item), "_verify_args")
+        if check is None or "model_type" not in check.module.text(check.info.line, check.info.end_line):
+            return
+        text = target.attrs.get("text_config")
+        texts = {"hf_config": target, "hf_text_config": text if isinstance(text, Instance) else target}
+        given = {
+            "method": _METHODS.get(kind, kind),
+            "num_speculative_tokens": 1,
+            "target_model_config": stand_in(machine, "target model config", **texts),
+        }
+        # What is not given has the defaults that the class's own fields say.
+        spec = machine.new_instance(Instance(ClassValue(cls.module, cls.item), attrs=given, name="speculative config"))
+        call_value(machine, BoundMethod(check, spec), (), {}, None)
 
     def build_model(self, machine: Machine, cls: Binding, target: Any) -> Instance:
         assert isinstance(cls.item, ClassInfo)
@@ -316,15 +342,27 @@ def _arguments(args: tuple[Any, ...], kwargs: dict[str, Any], *names: str) -> li
     return [kwargs.get(name, args[index] if index < len(args) else None) for index, name in enumerate(names)]
 
 
+def _adapters(source: EngineSource) -> dict[str, Binding]:
+    """The functions that rewrite a config of speculators' format, by the kind that each is registered for."""
+    directory = source.package.joinpath(*_ADAPTERS)
+    found: dict[str, Binding] = {}
+    for path in source.tree.files(directory) if source.tree.is_dir(directory) else ():
+        module = source.tree.module_at(path)
+        for info in module.index.functions.values() if module is not None else ():
+            assert module is not None
+            if info.name.startswith("update_"):
+                found[info.name.removeprefix("update_")] = Binding(module, info)
+    return found
+
+
 def _adapted(machine: Machine, source: EngineSource, draft: Instance) -> Instance:
     """A config in speculators' format, rewritten by the engine's own adapter for its kind of draft."""
     if "speculators_model_type" not in draft.attrs:
         return draft
     kind = draft.attrs["speculators_model_type"]
-    directory = source.package / "transformers_utils" / "configs" / "speculators"
-    adapter = source.tree.find_function(f"update_{kind}", (directory,)) if source.tree.is_dir(directory) else None
-    if adapter is None or not isinstance(adapter.item, FunctionInfo):
-        raise Raised("LookupError", f"no adapter for speculators' {kind} drafts in {directory.name}", None)
+    adapter = _adapters(source).get(kind)
+    if adapter is None:
+        raise Raised("LookupError", f"no adapter for speculators' {kind} drafts in {_ADAPTERS[-1]}", None)
     shape = draft.attrs.get("transformer_layer_config", {})
     rewritten: dict[str, Any] = machine.heap.born(dict(shape) if isinstance(shape, dict) else {})
     _call(machine, adapter, config_dict=draft.attrs, pre_trained_config=rewritten)

@@ -137,8 +137,8 @@ def _number(machine: Machine, node: cst.Integer | cst.Float, frame: Frame) -> An
 def _string(machine: Machine, node: cst.SimpleString | cst.ConcatenatedString, frame: Frame) -> Any:
     if isinstance(node, cst.SimpleString):
         return _read_literal(node.value)
-    value = node.evaluated_value
-    return value if value is not None else Unknown("a string built at run time")
+    parts = [evaluate(machine, part, frame) for part in (node.left, node.right)]
+    return "".join(parts) if all(isinstance(part, str) for part in parts) else Unknown("a string built at run time")
 
 
 @lru_cache(maxsize=8192)
@@ -156,10 +156,20 @@ def _formatted(machine: Machine, node: cst.FormattedString, frame: Frame) -> Any
             parts.append(part.value)
         elif isinstance(part, cst.FormattedStringExpression):
             value = evaluate(machine, part.expression, frame)
-            if not isinstance(value, str | int | float) or part.format_spec is not None:
+            if not _is_plain(value) or part.format_spec is not None:
                 return Unknown("a string built at run time")
-            parts.append(str(value))
+            written = part.conversion or ("r" if part.equal is not None else "s")
+            if part.equal is not None:
+                parts.append(frame.slice.code(part.expression) + frame.slice.module.code_for_node(part.equal))
+            parts.append(str(value) if written == "s" else repr(value))
     return "".join(parts)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value is written here as it is at run time."""
+    if isinstance(value, list | tuple):
+        return type(value) in (list, tuple) and all(map(_is_plain, value))
+    return value is None or isinstance(value, str | int | float)
 
 
 def _list(machine: Machine, node: cst.List, frame: Frame) -> Any:

@@ -48,6 +48,7 @@ _SAVE = frozenset(
     ["torch.save", "safetensors.torch.save_file", "pickle.dump", "numpy.save", "numpy.savez", "save_file"]
 )
 
+_FIELDS = frozenset(["dataclasses.field", "pydantic.Field", "pydantic.fields.Field", "msgspec.field"])
 _BISECT = {f"bisect.{find.__name__}": find for find in (bisect.bisect, bisect.bisect_left, bisect.bisect_right)}
 
 
@@ -102,6 +103,8 @@ def call_external(
         return _module_list(machine, args, site)
     if name in ("copy.copy", "copy.deepcopy"):
         return _copy(machine, args[0], deep=name == "copy.deepcopy") if args else Unknown(name)
+    if name in _FIELDS:
+        return _default(machine, args, kwargs, site)
     if short in ("nullcontext", "no_grad", "inference_mode"):
         return Unknown(short)
     if short == "register_module_module_registration_hook" and args:
@@ -147,6 +150,15 @@ def _copy(machine: Machine, value: Any, *, deep: bool) -> Any:
         payload = _copy(machine, value.payload, deep=deep)
         return machine.new_instance(Instance(value.cls, value.args, value.kwargs, name=value.name, payload=payload))
     return value
+
+
+def _default(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site | None) -> Any:
+    """What a field of a class holds that was given no value."""
+    from eaglelint.source.calls import call_value
+
+    if "default_factory" in kwargs:
+        return call_value(machine, kwargs["default_factory"], (), {}, site)
+    return kwargs.get("default", args[0] if args else Unknown("a field without a default"))
 
 
 def _environment_variable(machine: Machine, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -10,12 +10,15 @@ from eaglelint.wiring import LayerIds, Slot, Wiring
 __all__ = [
     "ClassFacts",
     "Counting",
+    "DroppedKey",
     "EngineFacts",
     "GraphsBeforeIds",
     "KeyRead",
     "Place",
     "Reader",
+    "Refusal",
     "Run",
+    "SharedByWeight",
     "StartUp",
     "Stored",
     "Wrapper",
@@ -183,6 +186,42 @@ class Reader:
 
 
 @dataclass(frozen=True, slots=True)
+class DroppedKey:
+    """A key that a draft's class reads, and that the adapter of a foreign config does not hand on.
+
+    Attributes:
+        adapter: The kind of draft that it is for, as the config names it.
+        default: What the class takes instead, as written.
+        handed_on: The adapter of another kind that leads to the same class and hands the key on; with its place.
+    """
+
+    adapter: str
+    key: str
+    default: str
+    place: Place
+    read: Place
+    handed_on: str | None = None
+    handed_on_at: Place | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What a server would stop with at its start, whatever else it is given, and the line that says so."""
+
+    message: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class SharedByWeight:
+    """A comparison of weights on each rank that decides whether the draft borrows ``module`` from the target."""
+
+    module: str
+    comparison: Place
+    replaced: Place
+
+
+@dataclass(frozen=True, slots=True)
 class Wrapper:
     """A target class without a setter around a model that has one: ``inner`` is where it makes that model."""
 
@@ -204,6 +243,8 @@ class EngineFacts:
         wrappers: Those that have none, though what they wrap does.
         readers: The functions that look for ids in a draft's config.
         calls_without_ids: Calls of the setter without ids in a start-up that never calls it with any.
+        dropped_keys: What the adapters of foreign configs do not hand on.
+        shared_by_weight: Where each rank decides for itself whether the draft borrows a module of the target's.
     """
 
     name: str
@@ -215,3 +256,5 @@ class EngineFacts:
     readers: tuple[Reader, ...] = ()
     graphs_before_ids: tuple[GraphsBeforeIds, ...] = ()
     calls_without_ids: tuple[Place, ...] = ()
+    dropped_keys: tuple[DroppedKey, ...] = ()
+    shared_by_weight: tuple[SharedByWeight, ...] = ()

@@ -19,7 +19,7 @@ from eaglelint.source.walk import walk
 from eaglelint.survey.facts import KeyRead, Place, Reader
 from eaglelint.survey.places import place_of_definition, place_of_node
 
-__all__ = ["readers"]
+__all__ = ["functions_of", "readers"]
 
 _SECTIONS = ("eagle_config", "dflash_config", "dspark_config")
 _KEYS = {key: sections for key, sections in IDS_KEYS.items() if "layer" in key}
@@ -34,14 +34,15 @@ def readers(engine: Engine, source: EngineSource) -> tuple[Reader, ...]:
             if not _MENTIONS.search(source.tree.read(path)):
                 continue
             module = source.tree.module_at(path)
-            for name, info in _functions(module) if module is not None else ():
+            for name, info in functions_of(module) if module is not None else ():
                 assert module is not None
                 if _MENTIONS.search(module.text(info.line, info.end_line).encode()):
                     found += _reader(engine, module, name, info)
     return tuple(found)
 
 
-def _functions(module: SourceModule) -> Iterator[tuple[str, FunctionInfo]]:
+def functions_of(module: SourceModule) -> Iterator[tuple[str, FunctionInfo]]:
+    """A file's functions and methods, a method as ``Class.method``."""
     yield from module.index.functions.items()
     for cls in module.index.classes.values():
         for info in cls.methods.values():

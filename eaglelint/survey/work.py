@@ -20,9 +20,11 @@ from eaglelint.serving import EngineHandle, open_source
 from eaglelint.source.index import ClassInfo
 from eaglelint.source.snapshot import Dependency, Snapshot
 from eaglelint.source.tree import Binding
+from eaglelint.survey.adapters import dropped_keys
 from eaglelint.survey.classes import survey_classes
 from eaglelint.survey.facts import ClassFacts, EngineFacts
 from eaglelint.survey.readers import readers
+from eaglelint.survey.sharing import shared_by_weight
 from eaglelint.survey.startup import read_startup
 from eaglelint.survey.wrappers import wrappers
 
@@ -72,6 +74,8 @@ def engine_facts(handle: EngineHandle, classes: tuple[ClassFacts, ...]) -> Engin
         readers=source.remember("readers", vars(engine), lambda: readers(engine, source)),
         graphs_before_ids=startup.graphs_before_ids,
         calls_without_ids=startup.calls_without_ids,
+        dropped_keys=source.remember("dropped keys", vars(engine), lambda: dropped_keys(engine, source)),
+        shared_by_weight=source.remember("shared by weight", vars(engine), lambda: shared_by_weight(engine, source)),
     )
 
 
