@@ -12,10 +12,12 @@ __all__ = [
     "Edit",
     "Finding",
     "Position",
+    "Probe",
     "Related",
     "Safety",
     "Severity",
     "Span",
+    "Verdict",
     "any_from",
     "at_least",
     "unique_fingerprints",
@@ -24,6 +26,7 @@ __all__ = [
 Severity = Literal["error", "warning", "note"]
 Confidence = Literal["certain", "likely", "possible"]
 Safety = Literal["safe", "unsafe", "display"]
+Verdict = Literal["confirmed", "refuted", "inconclusive"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -70,10 +73,21 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
+class Probe:
+    """What a run of real tensors says of a finding, and what was measured."""
+
+    verdict: Verdict
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.verdict}, {self.detail}"
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One thing that is wrong, with exactly one primary place.
 
-    ``trace`` is a command that tells the life of the value that the finding speaks of.
+    ``trace`` is a command that tells the life of the value that the finding speaks of; ``probe`` what trying it showed.
     """
 
     code: str
@@ -88,6 +102,7 @@ class Finding:
     edits: tuple[Edit, ...] = ()
     identity: tuple[str, ...] = ()
     trace: str | None = None
+    probe: Probe | None = None
 
     @property
     def fingerprint(self) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from eaglelint.artifacts.checkpoint import Checkpoint, Tensor
+from eaglelint.artifacts.decoder_layers import first_layer, layer_tensors, layers_of
 from eaglelint.artifacts.draft import DraftConfig
 from eaglelint.artifacts.target import TargetConfig
 from eaglelint.finding import Related, Span
@@ -27,8 +26,6 @@ __all__ = [
     "tensor_row",
 ]
 
-# `midlayer` is what SafeAILab and SpecForge call the one layer of EAGLE-3; all others number their layers.
-_LAYER = re.compile(r"(?:^|\.)(?:layers\.(\d{1,4})|midlayer(?:\.(\d{1,4}))?)\.(.+)")
 # Without a count and without ids engines build fc for three states: SGLang 0.5.23 and vLLM 0.33.0 (llama_eagle3.py).
 _DEFAULT_STATES = 3
 _EAGLE_SECTIONS = ("eagle_config", "dflash_config")
@@ -94,27 +91,6 @@ def takes_states_of(width: int, draft: DraftConfig, checkpoint: Checkpoint | Non
 def target_width(draft: DraftConfig, target: TargetConfig | None) -> Stated | None:
     """How wide the target's states are: by its own config, else by what the draft's says of it."""
     return stated_by_target(target, "hidden_size") or stated_by(draft, "target_hidden_size")
-
-
-def layer_tensors(checkpoint: Checkpoint) -> Iterator[tuple[int, str, Tensor]]:
-    """The tensors inside of decoder layers, each with its layer's number and its name within the layer."""
-    for name, tensor in checkpoint.tensors.items():
-        match = _LAYER.search(name)
-        if match is not None:
-            yield int(match[1] or match[2] or 0), match[3], tensor
-
-
-def layers_of(checkpoint: Checkpoint) -> frozenset[int]:
-    """The numbers of the decoder layers, by the names alone."""
-    matches = (_LAYER.search(name) for name in checkpoint.names)
-    return frozenset(int(match[1] or match[2] or 0) for match in matches if match is not None)
-
-
-def first_layer(checkpoint: Checkpoint) -> dict[str, Tensor]:
-    """The tensors of the first decoder layer by their names within it."""
-    numbered = tuple(layer_tensors(checkpoint))
-    lowest = min((number for number, _, _ in numbered), default=0)
-    return {name: tensor for number, name, tensor in numbered if number == lowest}
 
 
 def tensor_row(tensor: Tensor) -> Related:

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from eaglelint.rule_page import Example, Expected
 from tests.checkpoints import tensors_from_text, write_safetensors
 
-__all__ = ["check_example"]
+__all__ = ["check_example", "write_project"]
 
 Found = dict[str, Any]
 
@@ -47,8 +47,8 @@ def as_expect_line(finding: Found) -> str:
     return f"{place} {finding['severity']}[{finding['code']}] {finding['confidence']} ~ {finding['message']}"
 
 
-def check_example(example: Example, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Write a project below a directory and scan it: all its findings are promised, and no promise is left open."""
+def write_project(example: Example, directory: Path) -> None:
+    """Write the files of a project; checkpoints have real headers, and holes for values."""
     for place, name in example.includes.items():
         shutil.copytree(PROJECTS / name, directory / place, dirs_exist_ok=True)
     for path, text in example.files.items():
@@ -58,6 +58,11 @@ def check_example(example: Example, directory: Path, monkeypatch: pytest.MonkeyP
             write_safetensors(file, tensors_from_text(text))
         else:
             file.write_text(text, encoding="utf-8")
+
+
+def check_example(example: Example, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write a project below a directory and scan it: all its findings are promised, and no promise is left open."""
+    write_project(example, directory)
     monkeypatch.chdir(directory)
 
     from eaglelint.cli.app import app

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from eaglelint import __version__
-from eaglelint.cli import baseline, config, engines, explain, init, lsp, rules, scan, trace, wiring
+from eaglelint.cli import baseline, config, engines, explain, init, lsp, probe, rules, scan, trace, wiring
 from eaglelint.exceptions import EaglelintError
 
 __all__ = ["app", "run"]
@@ -26,6 +26,7 @@ app = typer.Typer(
 app.command("scan")(scan.scan)
 app.command("wiring")(wiring.wiring)
 app.command("trace")(trace.trace)
+app.command("probe")(probe.probe)
 app.command("rules")(rules.rules)
 app.command("explain")(explain.explain)
 app.add_typer(engines.app, name="engines")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -84,6 +85,13 @@ def scan(
     unsafe_fixes: Annotated[
         bool, typer.Option("--unsafe-fixes", help="With --fix or --diff: the unsafe edits too.")
     ] = False,
+    probe: Annotated[
+        bool,
+        typer.Option("--probe", help="Try the findings out with tensors (needs 'eaglelint\\[probe]'); see `probe`."),
+    ] = False,
+    probe_budget: Annotated[
+        float, typer.Option("--probe-budget", min=0.0, help="Seconds after which --probe begins nothing more.")
+    ] = 60.0,
 ) -> None:
     """Check what a draft was trained on against what it is served.
 
@@ -98,6 +106,10 @@ def scan(
     from eaglelint.report.summary import by_rule
     from eaglelint.session import Inputs, open_session
 
+    if probe:
+        from eaglelint.probe import require
+
+        require("torch")
     try:
         outputs = parse_outputs(output_format or [], output_file)
     except WrongUsage as error:
@@ -132,6 +144,8 @@ def scan(
                 fixed = make_edits(lambda: session.scan(progress), unsafe=unsafe_fixes)
             else:
                 fixed = Fixed((), session.scan(progress))
+            if probe:
+                fixed = Fixed(fixed.changes, _probed(fixed.result, probe_budget, progress))
         if diff:
             _print_problems(fixed.result)
             typer.echo(unified_diff(fixed.changes), nl=False)
@@ -149,6 +163,12 @@ def scan(
     found = bool(fixed.changes) if diff else any_from(fixed.result.findings, limit)
     if found and not exit_zero:
         raise typer.Exit(1)
+
+
+def _probed(result: ScanResult, budget: float, progress: Callable[[str], None]) -> ScanResult:
+    from eaglelint.probe.flow import ProbeOptions, probe_scan
+
+    return replace(result, findings=probe_scan(result, ProbeOptions(budget=budget), progress).findings)
 
 
 def _print_problems(result: ScanResult) -> None:

@@ -74,6 +74,8 @@ def _lines(finding: Finding, root: Path, width: int) -> Iterator[Text]:
         yield Text.assemble(("  help: ", "green"), one_line(first))
         yield from (Text(f"        {one_line(line)}") for line in rest)
     yield from (_edit(edit) for edit in finding.edits)
+    if finding.probe:
+        yield Text.assemble(("  probe: ", "blue"), one_line(str(finding.probe)))
     if finding.trace:
         yield Text.assemble(("  trace: ", "blue"), (one_line(finding.trace), "dim"))
 

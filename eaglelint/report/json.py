@@ -63,7 +63,7 @@ def finding_json(finding: Finding) -> dict[str, Any]:
         "edits": [_edit(edit) for edit in finding.edits],
         "fingerprint": finding.fingerprint,
         "trace": finding.trace,
-        "probe": None,
+        "probe": None if finding.probe is None else {"verdict": finding.probe.verdict, "detail": finding.probe.detail},
     }
 
 

@@ -86,6 +86,8 @@ def _result(finding: Finding, rule_index: int, fingerprint: str) -> dict[str, An
         "partialFingerprints": {"eaglelint/v1": fingerprint},
         "properties": {"confidence": finding.confidence, "precision": _PRECISIONS[finding.confidence]},
     }
+    if finding.probe is not None:
+        result["properties"]["probe"] = {"verdict": finding.probe.verdict, "detail": finding.probe.detail}
     if finding.related:
         related = [_location(row.span, _said(row)) for row in finding.related]
         result["relatedLocations"] = [{**location, "id": index} for index, location in enumerate(related, 1)]

@@ -1,0 +1,130 @@
+"""``eaglelint probe``: try out with real tensors what a scan says."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from eaglelint.cli import options as opt
+
+if TYPE_CHECKING:
+    from eaglelint.probe.flow import Probed
+
+__all__ = ["probe"]
+
+_RUN = "How it runs"
+
+
+class ProbeFormat(str, Enum):
+    """How outcomes are printed."""
+
+    text = "text"
+    json = "json"
+
+
+class Device(str, Enum):
+    """Where tensors live."""
+
+    auto = "auto"
+    cuda = "cuda"
+    cpu = "cpu"
+    meta = "meta"
+
+
+class Dtype(str, Enum):
+    """Types of weights, by their names in a safetensors header."""
+
+    BF16 = "BF16"
+    F16 = "F16"
+    F32 = "F32"
+    F64 = "F64"
+
+
+def probe(
+    paths: opt.Paths = None,
+    draft: opt.Draft = None,
+    target: opt.Target = None,
+    training: opt.Training = None,
+    trained_by: opt.TrainedBy = None,
+    serving: opt.Serving = None,
+    draft_kind: opt.DraftKind = None,
+    num_layers: opt.NumLayers = None,
+    target_class: opt.TargetClass = None,
+    assume: opt.Assume = None,
+    device: Annotated[
+        Device,
+        typer.Option(
+            "--device",
+            help="auto is meta (shapes alone, no memory) where shapes are enough, else a GPU, else the CPU.",
+            rich_help_panel=_RUN,
+        ),
+    ] = Device.auto,
+    dtype: Annotated[
+        Dtype | None, typer.Option("--dtype", help="The checkpoint's own if left out.", rich_help_panel=_RUN)
+    ] = None,
+    tokens: Annotated[
+        int, typer.Option("--tokens", min=1, max=4096, help="Tokens that are pushed through.", rich_help_panel=_RUN)
+    ] = 4,
+    weights: Annotated[
+        bool,
+        typer.Option("--weights", help="Use the checkpoint's values, mapped from its files.", rich_help_panel=_RUN),
+    ] = False,
+    budget: Annotated[
+        float | None,
+        typer.Option("--budget", min=0.0, help="Seconds after which nothing more is begun.", rich_help_panel=_RUN),
+    ] = None,
+    format: Annotated[ProbeFormat, typer.Option("--format", help="Text, or JSON.")] = ProbeFormat.text,
+    no_cache: opt.NoCache = False,
+) -> None:
+    """Confirm or refute a scan's findings with a short run of real tensors (pip install 'eaglelint\\[probe]').
+
+    Exit code 0: all fits. 1: something does not. 2: wrong usage or unreadable input. 3: our own fault.
+    """
+    from eaglelint.cli.progress import progress_bar
+    from eaglelint.exceptions import WrongUsage
+    from eaglelint.probe import require
+    from eaglelint.probe.flow import ProbeOptions, probe_scan
+    from eaglelint.session import Inputs, open_session
+
+    require("torch")
+    session = open_session(
+        Inputs(
+            paths=paths or (),
+            draft=draft,
+            target=target,
+            training=training or (),
+            trained_by=trained_by,
+            serving=serving or (),
+            draft_kind=draft_kind,
+            num_layers=num_layers,
+            target_class=target_class,
+            assume=assume or (),
+            cache=not no_cache,
+        )
+    )
+    if not session.pipelines:
+        raise WrongUsage("There is nothing to probe: no draft was found. Name its config with --draft PATH.")
+    with progress_bar() as progress:
+        result = session.scan(progress)
+        options = ProbeOptions(device.value, dtype.value if dtype else None, tokens, weights, budget)
+        probed = probe_scan(result, options, progress)
+    for problem in result.problems:
+        typer.echo(f"error: {problem}", err=True)
+    _print(probed, format)
+    if result.problems:
+        raise typer.Exit(2)
+    if probed.failed or any(found.probe and found.probe.verdict == "confirmed" for found in probed.findings):
+        raise typer.Exit(1)
+
+
+def _print(probed: Probed, format: ProbeFormat) -> None:
+    import sys
+
+    from eaglelint.report import probe
+
+    if format is ProbeFormat.json:
+        typer.echo(probe.render_json(probed.findings, probed.outcomes))
+    else:
+        probe.render_text(probed.findings, probed.outcomes, sys.stdout)

@@ -1,0 +1,150 @@
+"""The flow of a probe: what a scan read is tried, one pipeline after the other, as long as the budget lasts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from eaglelint.exceptions import EaglelintError
+from eaglelint.finding import Finding, Probe
+from eaglelint.probe.outcome import Outcome
+from eaglelint.rule import Facts
+from eaglelint.scan import ScanResult
+
+__all__ = ["ProbeOptions", "Probed", "probe_scan"]
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeOptions:
+    """How a probe runs.
+
+    Attributes:
+        device: ``auto``, ``cuda``, ``cpu`` or ``meta``.
+        dtype: By its name in a safetensors header; the checkpoint's if left out.
+        tokens: How many tokens are pushed through.
+        weights: Whether the checkpoint's values are used.
+        budget: Seconds after which nothing more is begun.
+    """
+
+    device: str = "auto"
+    dtype: str | None = None
+    tokens: int = 4
+    weights: bool = False
+    budget: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """The findings of a scan with their verdicts, and what each run saw."""
+
+    findings: tuple[Finding, ...]
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def failed(self) -> bool:
+        return any(outcome.result == "failed" for outcome in self.outcomes)
+
+
+def probe_scan(
+    result: ScanResult,
+    options: ProbeOptions,
+    progress: Progress = lambda _: None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Probed:
+    """Try what a scan read.
+
+    Raises:
+        WrongUsage: The device that was asked for is not here.
+    """
+    ends = None if options.budget is None else clock() + options.budget
+    findings, outcomes = result.findings, []
+    for facts in result.facts:
+        if facts.draft is None:
+            continue
+        subject = facts.draft.path
+        if ends is not None and clock() >= ends:
+            untried = Probe("inconclusive", f"not tried: the budget of {options.budget:g} s was used up")
+            outcomes.append(Outcome("shape", subject, "inconclusive", untried.detail))
+            findings = _with(findings, facts, partial(_always, untried))
+            continue
+        progress(f"probing {subject}")
+        found, judge = _shapes(facts, options)
+        outcomes += found
+        findings = _with(findings, facts, judge)
+    return Probed(findings, tuple(outcomes))
+
+
+Judge = Callable[[Finding], Probe | None]
+
+
+def _with(findings: Sequence[Finding], facts: Facts, judge: Judge) -> tuple[Finding, ...]:
+    """The findings of one draft with what a probe says of them; the verdict of an earlier probe stays."""
+    assert facts.draft is not None
+    return tuple(
+        replace(finding, probe=judge(finding))
+        if finding.probe is None and finding.span.path == facts.draft.path
+        else finding
+        for finding in findings
+    )
+
+
+def _always(probe: Probe, finding: Finding) -> Probe:
+    return probe
+
+
+def _shapes(facts: Facts, options: ProbeOptions) -> tuple[list[Outcome], Judge]:
+    from eaglelint.probe.device import DTYPES, choose_device
+    from eaglelint.probe.input_path import InputPath, feeds, input_path
+    from eaglelint.probe.judge import shape_verdict
+    from eaglelint.probe.shape import ShapeRun, TooLarge, run_shapes
+
+    assert facts.draft is not None
+    subject = facts.draft.path
+    device = choose_device(options.device, values=options.weights)
+    files = facts.checkpoint.files if options.weights and facts.checkpoint is not None else None
+    outcomes: list[Outcome] = []
+    runs: list[ShapeRun] = []
+    untried = ""
+    for feed in feeds(facts):
+        path = input_path(facts, feed)
+        if not isinstance(path, InputPath):
+            untried = path
+            break
+        under = f" as {feed.by} builds it" if feed.by else ""
+        try:
+            run = run_shapes(
+                path,
+                device=device,
+                dtype=DTYPES[options.dtype] if options.dtype else None,
+                tokens=options.tokens,
+                files=files,
+            )
+        except (TooLarge, EaglelintError) as error:
+            untried = f"{subject}: not tried on {device.type}: {error}."
+            break
+        runs.append(run)
+        outcomes.append(_outcome(subject, under, run, device.type))
+    if untried or not runs:
+        untried = untried or f"{subject}: no width of the states is known, so none can be pushed through."
+        outcomes.append(Outcome("shape", subject, "inconclusive", untried))
+
+    def judge(finding: Finding) -> Probe | None:
+        return shape_verdict(finding, runs)
+
+    return outcomes, judge
+
+
+def _outcome(subject: str, under: str, run: object, device: str) -> Outcome:
+    from eaglelint.probe.shape import ShapeRun
+
+    assert isinstance(run, ShapeRun)
+    if run.passed:
+        summary = f"the input path{under} takes what it is fed: {len(run.steps)} steps on {device}"
+        return Outcome("shape", subject, "passed", summary, (*run.steps, *run.notes))
+    count = "1 error" if len(run.errors) == 1 else f"{len(run.errors)} errors"
+    summary = f"the input path{under} fails with {count} on {device}, first {run.errors[0]}"
+    return Outcome("shape", subject, "failed", summary, (*map(str, run.errors), *run.notes))

@@ -1,0 +1,40 @@
+"""What a probe saw of one subject: a draft, a dump, an engine's class. Plain data, without torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+__all__ = ["Outcome", "Result"]
+
+Result = Literal["passed", "failed", "inconclusive"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One run.
+
+    Attributes:
+        probe: Which probe: ``shape``, ``dump``, ``wiring``.
+        subject: What was tried, as messages name it.
+        result: ``failed`` where it does not fit, or is not what it should be; ``inconclusive`` where it could not be
+            tried.
+        summary: What was seen, in a sentence.
+        rows: What was measured, a line each.
+    """
+
+    probe: str
+    subject: str
+    result: Result
+    summary: str
+    rows: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The outcome as schemas/probe.schema.json describes it."""
+        return {
+            "probe": self.probe,
+            "subject": self.subject,
+            "result": self.result,
+            "summary": self.summary,
+            "rows": list(self.rows),
+        }
