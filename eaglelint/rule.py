@@ -26,6 +26,7 @@ from eaglelint.survey.facts import (
     Run,
     SharedByWeight,
     Stored,
+    UnreducedCapture,
     Wrapper,
 )
 from eaglelint.wiring import Wiring
@@ -47,6 +48,7 @@ __all__ = [
     "Served",
     "SharedByWeight",
     "Stored",
+    "UnreducedCapture",
     "Wrapper",
 ]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from eaglelint.finding import Related
-from eaglelint.rule import ClassFacts, Place
+from eaglelint.rule import ClassFacts, EngineFacts, Facts, Place
 
-__all__ = ["by_place", "classes_phrase", "related"]
+__all__ = ["by_place", "classes_phrase", "ranks", "related"]
 
 
 def by_place(pairs: Iterable[tuple[Place, ClassFacts]]) -> dict[Place, list[ClassFacts]]:
@@ -28,6 +28,13 @@ def classes_phrase(classes: Sequence[ClassFacts]) -> str:
     if len(names) <= 2:
         return " and ".join(names)
     return f"{names[0]} and {len(names) - 1} more classes"
+
+
+def ranks(facts: Facts, engine: EngineFacts) -> int:
+    """Tensor-parallel ranks that the user's command starts this engine with; 1 where it does not say."""
+    launch = facts.launch
+    option = None if launch is None or launch.engine != engine.name else launch.get("tensor_parallel")
+    return 1 if option is None else option.number or 1
 
 
 def related(label: str, place: Place | None) -> tuple[Related, ...]:

@@ -21,6 +21,7 @@ __all__ = [
     "SharedByWeight",
     "StartUp",
     "Stored",
+    "UnreducedCapture",
     "Wrapper",
 ]
 
@@ -213,6 +214,15 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
+class UnreducedCapture:
+    """A captured sum with a state whose all-reduce over the ranks a layer may have put off; ``mark`` says so."""
+
+    cls: str
+    capture: Place
+    mark: Place
+
+
+@dataclass(frozen=True, slots=True)
 class SharedByWeight:
     """A comparison of weights on each rank that decides whether the draft borrows ``module`` from the target."""
 
@@ -245,6 +255,7 @@ class EngineFacts:
         calls_without_ids: Calls of the setter without ids in a start-up that never calls it with any.
         dropped_keys: What the adapters of foreign configs do not hand on.
         shared_by_weight: Where each rank decides for itself whether the draft borrows a module of the target's.
+        unreduced: Captures of what may be one rank's share of a state.
     """
 
     name: str
@@ -258,3 +269,4 @@ class EngineFacts:
     calls_without_ids: tuple[Place, ...] = ()
     dropped_keys: tuple[DroppedKey, ...] = ()
     shared_by_weight: tuple[SharedByWeight, ...] = ()
+    unreduced: tuple[UnreducedCapture, ...] = ()

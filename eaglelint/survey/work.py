@@ -24,6 +24,7 @@ from eaglelint.survey.adapters import dropped_keys
 from eaglelint.survey.classes import survey_classes
 from eaglelint.survey.facts import ClassFacts, EngineFacts
 from eaglelint.survey.readers import readers
+from eaglelint.survey.reductions import unreduced_captures
 from eaglelint.survey.sharing import shared_by_weight
 from eaglelint.survey.startup import read_startup
 from eaglelint.survey.wrappers import wrappers
@@ -75,6 +76,7 @@ def engine_facts(handle: EngineHandle, classes: tuple[ClassFacts, ...]) -> Engin
         graphs_before_ids=startup.graphs_before_ids,
         calls_without_ids=startup.calls_without_ids,
         dropped_keys=source.remember("dropped keys", vars(engine), lambda: dropped_keys(engine, source)),
+        unreduced=tuple(unreduced_captures(source, classes)),
         shared_by_weight=source.remember("shared by weight", vars(engine), lambda: shared_by_weight(engine, source)),
     )
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from eaglelint.finding import Finding
-from eaglelint.rule import Facts, Rule, SharedByWeight
+from eaglelint.rule import EngineFacts, Facts, Rule, SharedByWeight
 
-from .._source import related
+from .._source import ranks, related
 
 __all__ = ["RULE"]
 
@@ -15,15 +15,14 @@ __all__ = ["RULE"]
 def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
     for engine in facts.engines:
         for case in engine.shared_by_weight:
-            if facts.draft is None or _concerned(facts, engine.name, case):
+            if facts.draft is None or _concerned(facts, engine, case):
                 yield _finding(rule, engine.label, case)
 
 
-def _concerned(facts: Facts, engine: str, case: SharedByWeight) -> bool:
+def _concerned(facts: Facts, engine: EngineFacts, case: SharedByWeight) -> bool:
     """Whether the draft has such a module of its own, and the command serves it on several ranks."""
-    ranks = None if facts.launch is None or facts.launch.engine != engine else facts.launch.get("tensor_parallel")
     own = facts.checkpoint is not None and facts.checkpoint.name_of(f"{case.module}.weight") is not None
-    return own and ranks is not None and (ranks.number or 1) > 1
+    return own and ranks(facts, engine) > 1
 
 
 def _finding(rule: Rule, engine: str, case: SharedByWeight) -> Finding:
