@@ -155,6 +155,11 @@ class Deriver:
         """The lists of layers that were stored, by class and attribute, and that no run has read afterwards."""
         return tuple(place for place, read in self._machine.lists.items() if not read)
 
+    @property
+    def steps(self) -> int:
+        """How many steps the last request took."""
+        return self._machine.steps
+
     def derive(self, request: ServingRequest) -> Derivation:
         """The wiring for one request, with the trail; each is derived from the same beginning."""
         machine = self._machine
