@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -53,6 +54,23 @@ def probe(
     num_layers: opt.NumLayers = None,
     target_class: opt.TargetClass = None,
     assume: opt.Assume = None,
+    dump: Annotated[
+        Path | None,
+        typer.Option(
+            "--dump",
+            help="Hidden states that were dumped for training, a sample or a directory of them: which states of the "
+            "target they are is found by recomputing it (needs --model).",
+            rich_help_panel="Inputs",
+        ),
+    ] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(
+            "--model",
+            help="The target's checkpoint, a directory that transformers can load; --target where that is one.",
+            rich_help_panel="Inputs",
+        ),
+    ] = None,
     device: Annotated[
         Device,
         typer.Option(
@@ -65,8 +83,25 @@ def probe(
         Dtype | None, typer.Option("--dtype", help="The checkpoint's own if left out.", rich_help_panel=_RUN)
     ] = None,
     tokens: Annotated[
-        int, typer.Option("--tokens", min=1, max=4096, help="Tokens that are pushed through.", rich_help_panel=_RUN)
-    ] = 4,
+        int | None,
+        typer.Option(
+            "--tokens",
+            min=1,
+            max=65_536,
+            help="Tokens that are pushed through (4), or recomputed of a dump (128).",
+            rich_help_panel=_RUN,
+        ),
+    ] = None,
+    memory: Annotated[
+        float | None,
+        typer.Option(
+            "--memory",
+            min=0.0,
+            help="GiB that the target may take for --dump; the rest is read from disk layer by layer (half of what "
+            "the machine has).",
+            rich_help_panel=_RUN,
+        ),
+    ] = None,
     weights: Annotated[
         bool,
         typer.Option("--weights", help="Use the checkpoint's values, mapped from its files.", rich_help_panel=_RUN),
@@ -82,10 +117,11 @@ def probe(
 
     Exit code 0: all fits. 1: something does not. 2: wrong usage or unreadable input. 3: our own fault.
     """
-    from eaglelint.cli.progress import progress_bar
+    from eaglelint.cli.progress import counted_bar, progress_bar
     from eaglelint.exceptions import WrongUsage
     from eaglelint.probe import require
-    from eaglelint.probe.flow import ProbeOptions, probe_scan
+    from eaglelint.probe.flow import DumpOptions, ProbeOptions, probe_scan
+    from eaglelint.scan import ScanResult
     from eaglelint.session import Inputs, open_session
 
     require("torch")
@@ -104,12 +140,22 @@ def probe(
             cache=not no_cache,
         )
     )
-    if not session.pipelines:
+    if not session.pipelines and dump is None:
         raise WrongUsage("There is nothing to probe: no draft was found. Name its config with --draft PATH.")
+    dumped = None
+    if dump is not None:
+        require("transformers")
+        checkpoint = model or target
+        if checkpoint is None:
+            raise WrongUsage("--dump is held against the target: name its checkpoint with --model PATH.")
+        dumped = DumpOptions(dump, checkpoint, device.value, tokens or 128, _bytes(memory))
+    options = ProbeOptions(
+        device.value, dtype.value if dtype else None, tokens or 4, weights, budget=budget, dump=dumped
+    )
     with progress_bar() as progress:
-        result = session.scan(progress)
-        options = ProbeOptions(device.value, dtype.value if dtype else None, tokens, weights, budget)
-        probed = probe_scan(result, options, progress)
+        result = session.scan(progress) if session.pipelines else ScanResult()
+    with counted_bar("the target's layers") as counted:
+        probed = probe_scan(result, options, counted=counted)
     for problem in result.problems:
         typer.echo(f"error: {problem}", err=True)
     _print(probed, format)
@@ -117,6 +163,10 @@ def probe(
         raise typer.Exit(2)
     if probed.failed or any(found.probe and found.probe.verdict == "confirmed" for found in probed.findings):
         raise typer.Exit(1)
+
+
+def _bytes(gib: float | None) -> int | None:
+    return None if gib is None else int(gib * 2**30)
 
 
 def _print(probed: Probed, format: ProbeFormat) -> None:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["progress_bar"]
+__all__ = ["counted_bar", "progress_bar"]
 
 _DELAY = 1.0
 
@@ -37,4 +37,33 @@ def progress_bar() -> Iterator[Callable[[str], None]]:
     finally:
         timer.cancel()
         timer.join(0.2)
+        bar.stop()
+
+
+@contextmanager
+def counted_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Yields a function that says how many of how many are done; shown on standard error, from the first call on."""
+    if not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    task = bar.add_task(what, total=None)
+
+    def show(done: int, total: int) -> None:
+        bar.start()
+        bar.update(task, completed=done, total=total)
+
+    try:
+        yield show
+    finally:
         bar.stop()

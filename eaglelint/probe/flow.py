@@ -6,16 +6,23 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from eaglelint.exceptions import EaglelintError
 from eaglelint.finding import Finding, Probe
 from eaglelint.probe.outcome import Outcome
+from eaglelint.project.discovery import display_path
 from eaglelint.rule import Facts
 from eaglelint.scan import ScanResult
 
-__all__ = ["ProbeOptions", "Probed", "probe_scan"]
+if TYPE_CHECKING:
+    from eaglelint.probe.dump.observe import Observed
+
+__all__ = ["DumpOptions", "ProbeOptions", "Probed", "probe_scan"]
 
 Progress = Callable[[str], None]
+Counted = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +35,7 @@ class ProbeOptions:
         tokens: How many tokens are pushed through.
         weights: Whether the checkpoint's values are used.
         budget: Seconds after which nothing more is begun.
+        dump: Hidden states that the draft was trained on.
     """
 
     device: str = "auto"
@@ -35,6 +43,26 @@ class ProbeOptions:
     tokens: int = 4
     weights: bool = False
     budget: float | None = None
+    dump: DumpOptions | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DumpOptions:
+    """A dump, and the model that it is of.
+
+    Attributes:
+        path: One sample, or a directory of them, of which the first is taken.
+        model: The target's checkpoint, a directory that transformers can load.
+        device: ``auto``, ``cuda`` or ``cpu``.
+        tokens: How many of the sample's tokens, from the first, are recomputed.
+        memory: Bytes of memory that the target may take; what is more is read from disk layer by layer.
+    """
+
+    path: Path
+    model: Path
+    device: str = "auto"
+    tokens: int = 128
+    memory: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +81,34 @@ def probe_scan(
     result: ScanResult,
     options: ProbeOptions,
     progress: Progress = lambda _: None,
+    counted: Counted = lambda done, total: None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Probed:
     """Try what a scan read.
 
+    Args:
+        result: Findings, and the facts of each pipeline.
+        options: How.
+        progress: Told what is being done.
+        counted: Told how many of the target's layers are recomputed.
+        clock: Seconds, for the budget.
+
     Raises:
         WrongUsage: The device that was asked for is not here.
+        UnreadableInput: The dump or the model cannot be read.
     """
     ends = None if options.budget is None else clock() + options.budget
-    findings, outcomes = result.findings, []
-    for facts in result.facts:
-        if facts.draft is None:
-            continue
+    findings = result.findings
+    outcomes: list[Outcome] = []
+    pipelines = [facts for facts in result.facts if facts.draft is not None]
+    if options.dump is not None:
+        progress("reading the dump")
+        observed, outcome = _dump(options.dump, pipelines, counted)
+        outcomes.append(outcome)
+        for facts in pipelines:
+            findings = _with(findings, facts, partial(_of_dump, observed, facts))
+    for facts in pipelines:
+        assert facts.draft is not None
         subject = facts.draft.path
         if ends is not None and clock() >= ends:
             untried = Probe("inconclusive", f"not tried: the budget of {options.budget:g} s was used up")
@@ -90,6 +134,32 @@ def _with(findings: Sequence[Finding], facts: Facts, judge: Judge) -> tuple[Find
         else finding
         for finding in findings
     )
+
+
+def _dump(options: DumpOptions, pipelines: Sequence[Facts], counted: Counted) -> tuple[Observed, Outcome]:
+    from eaglelint.probe.device import choose_device
+    from eaglelint.probe.dump.layouts import recognise
+    from eaglelint.probe.dump.observe import observe
+    from eaglelint.probe.dump.samples import first_sample, read_sample
+    from eaglelint.probe.dump.target import hidden_size_of, loaded, recompute
+    from eaglelint.probe.dump.verdict import dump_outcome
+
+    device = choose_device(options.device, values=True)
+    file = first_sample(options.path)
+    width = hidden_size_of(options.model)
+    dump = recognise(read_sample(file), display_path(file), width=width, most_tokens=options.tokens)
+    with loaded(options.model, device=device, memory=options.memory) as model:
+        shown = display_path(options.model)
+        config: Any = model.config
+        first = getattr(config.get_text_config(), "bos_token_id", None)
+        observed = observe(dump, lambda ids: recompute(model, ids, counted, path=shown), first_token=first)
+    return observed, dump_outcome(observed, pipelines)
+
+
+def _of_dump(observed: Observed, facts: Facts, finding: Finding) -> Probe | None:
+    from eaglelint.probe.dump.verdict import dump_verdict
+
+    return dump_verdict(finding, observed, facts)
 
 
 def _always(probe: Probe, finding: Finding) -> Probe:

@@ -1,0 +1,276 @@
+"""The target's own states for some tokens, recomputed layer by layer from a local checkpoint.
+
+Boundaries are read by hooks on the decoder layers, as ``output_hidden_states`` gives norm(h[N]) for the last one
+(transformers 5.24). A checkpoint that is larger than the memory given stays on disk, and accelerate reads each module's
+weights as it is reached.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from eaglelint.exceptions import UnreadableInput
+from eaglelint.project.discovery import display_path
+
+__all__ = ["TargetStates", "hidden_size_of", "loaded", "recompute"]
+
+Progress = Callable[[int, int], None]
+
+# Norms behind a branch, in models that norm what a branch gives (Gemma 2 and 3): their input is no stream.
+_AFTER_BRANCH = ("post_feedforward", "post_mlp", "post_ffw")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TargetStates:
+    """States of one sample, as float32 on the CPU.
+
+    Attributes:
+        stream: h[0..N], [N + 1, T, H].
+        normed: The final norm of each of them.
+        branch: What the last branch of layer k - 1 adds to make h[k], for k in 1..N; h[k] without it is ``residual``.
+        layer_normed: What the first norm of layer k makes of h[k], for k in 0..N - 1.
+    """
+
+    stream: torch.Tensor
+    normed: torch.Tensor
+    branch: torch.Tensor | None = None
+    residual: torch.Tensor | None = None
+    layer_normed: torch.Tensor | None = None
+
+    @property
+    def depth(self) -> int:
+        return self.stream.shape[0] - 1
+
+
+def recompute(
+    model: nn.Module, ids: Sequence[int], progress: Progress = lambda done, total: None, *, path: str = "the target"
+) -> TargetStates:
+    """Run a model over the tokens and keep what each layer is handed and gives.
+
+    Raises:
+        UnreadableInput: The model's layers are not found, or hand on something else than one state for each token.
+    """
+    layers, inner = _decoder(model, path)
+    vocabulary = model.get_input_embeddings().weight.shape[0]  # type: ignore[operator]
+    outside = next((token for token in ids if not 0 <= token < vocabulary), None)
+    if outside is not None:
+        raise UnreadableInput(f"The sample has token {outside}, and {path} has {vocabulary} tokens.")
+    seen = _Seen(len(layers), progress)
+    handles = []
+    try:
+        handles.append(layers[0].register_forward_pre_hook(seen.first, with_kwargs=True))
+        for number, layer in enumerate(layers):
+            handles.append(layer.register_forward_hook(seen.after(number)))
+            for name, child in layer.named_children():
+                if "norm" in type(child).__name__.lower():
+                    handles.append(child.register_forward_hook(seen.norm(number, name)))
+        device = next((p.device for p in model.parameters() if p.device.type != "meta"), torch.device("cpu"))
+        with torch.no_grad():
+            model(input_ids=torch.tensor([list(ids)], device=device), use_cache=False)
+            return seen.gathered(_final_norm(inner, path), path)
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What the hooks have written down."""
+
+    depth: int
+    progress: Progress
+    stream: dict[int, torch.Tensor]
+    norms: dict[int, list[tuple[str, torch.Tensor, torch.Tensor]]]
+    like: tuple[torch.device, torch.dtype] | None = None
+
+    def __init__(self, depth: int, progress: Progress) -> None:
+        self.depth, self.progress = depth, progress
+        self.stream, self.norms, self.like = {}, {}, None
+
+    def first(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        given = args[0] if args else kwargs.get("hidden_states")
+        if isinstance(given, torch.Tensor):
+            self.like = (given.device, given.dtype)
+            self.stream[0] = _kept(given)
+
+    def after(self, number: int) -> Callable[[nn.Module, Any, Any], None]:
+        def hook(module: nn.Module, args: Any, output: Any) -> None:
+            state = output[0] if isinstance(output, tuple) else output
+            if isinstance(state, torch.Tensor):
+                self.stream[number + 1] = _kept(state)
+            self.progress(number + 1, self.depth)
+
+        return hook
+
+    def norm(self, number: int, name: str) -> Callable[[nn.Module, Any, Any], None]:
+        def hook(module: nn.Module, args: Any, output: Any) -> None:
+            if args and isinstance(args[0], torch.Tensor) and isinstance(output, torch.Tensor):
+                self.norms.setdefault(number, []).append((name, _kept(args[0]), _kept(output)))
+
+        return hook
+
+    def gathered(self, final_norm: nn.Module, path: str) -> TargetStates:
+        states = [state for k in range(self.depth + 1) if (state := self.stream.get(k)) is not None]
+        if len(states) <= self.depth or any(state.dim() != 2 or state.shape != states[0].shape for state in states):
+            raise UnreadableInput(f"{path}: its layers hand on something else than one state for each token.")
+        stream = torch.stack(states)
+        device, dtype = self.like or (torch.device("cpu"), torch.float32)
+        normed = torch.stack([final_norm(state[None].to(device, dtype))[0].float().cpu() for state in stream])
+        branch = residual = layer_normed = None
+        norms = [self.norms.get(k, []) for k in range(self.depth)]
+        streams = [[given for name, given, _ in rows[1:] if not name.startswith(_AFTER_BRANCH)] for rows in norms]
+        if all(rows and rows[-1].shape == stream[0].shape for rows in streams):
+            residual = torch.stack([rows[-1] for rows in streams])
+            branch = stream[1:] - residual
+        if all(rows and rows[0][2].shape == stream[0].shape for rows in norms):
+            layer_normed = torch.stack([rows[0][2] for rows in norms])
+        return TargetStates(stream, normed, branch, residual, layer_normed)
+
+
+def _kept(value: torch.Tensor) -> torch.Tensor:
+    value = value.detach()
+    return (value[0] if value.dim() >= 3 and value.shape[0] == 1 else value).float().cpu()
+
+
+def _decoder(model: nn.Module, path: str) -> tuple[nn.ModuleList, nn.Module]:
+    """The decoder layers of the language model, and the module that holds them."""
+    config: Any = model.config
+    depth = getattr(config.get_text_config(), "num_hidden_layers", None)
+    found = [
+        (child, module)
+        for module in model.modules()
+        for child in module.children()
+        if isinstance(child, nn.ModuleList) and len(child) == depth
+    ]
+    if not found:
+        raise UnreadableInput(f"{path}: no list of {depth} decoder layers was found in {type(model).__name__}.")
+    # An encoder for images may be as deep: the language model's layers are the ones beside its embedding.
+    embedding = model.get_input_embeddings()  # type: ignore[operator]
+    return next(
+        ((layers, inner) for layers, inner in found if any(child is embedding for child in inner.children())), found[0]
+    )
+
+
+def _final_norm(inner: nn.Module, path: str) -> nn.Module:
+    norms = [child for child in inner.children() if "norm" in type(child).__name__.lower()]
+    if not norms:
+        raise UnreadableInput(f"{path}: no final norm was found in {type(inner).__name__}.")
+    return norms[-1]
+
+
+# --- loading -------------------------------------------------------------------------------------------------------
+
+
+def hidden_size_of(directory: Path) -> int:
+    """The width of the model's states, by its config.
+
+    Raises:
+        UnreadableInput: There is no model, or none that transformers knows.
+    """
+    directory = _directory(directory)
+    config = _config(directory)
+    width = getattr(config.get_text_config(), "hidden_size", None)
+    if type(width) is not int or width <= 0:
+        raise UnreadableInput(f"{display_path(directory)}/config.json says no hidden_size.")
+    return width
+
+
+@contextmanager
+def loaded(directory: Path, *, device: torch.device, memory: int | None = None) -> Iterator[nn.Module]:
+    """The model, on the device as far as it fits, the rest in memory, the rest on disk.
+
+    Args:
+        directory: A checkpoint of transformers.
+        device: The GPU, or the CPU.
+        memory: Bytes of the CPU's memory that it may take; half of the machine's if left out.
+
+    Raises:
+        UnreadableInput: It is not there, is not known to transformers, or cannot be loaded.
+    """
+    from transformers import AutoModel, AutoModelForCausalLM
+
+    directory = _directory(directory)
+    config = _config(directory)
+    files = [*directory.glob("*.safetensors"), *directory.glob("*.bin")]
+    size = sum(file.stat().st_size for file in files)
+    shown = display_path(directory)
+    if not files:
+        raise UnreadableInput(f"{shown} holds no weights. --model takes the target's checkpoint.")
+    limit = _memory() // 2 if memory is None else memory
+    with tempfile.TemporaryDirectory(prefix="eaglelint-") as offload, _quiet():
+        where: dict[str, Any] = {}
+        if device.type == "cuda" or size > limit:
+            from eaglelint.probe import require
+
+            require("accelerate")
+            where = {"device_map": "auto", "offload_folder": offload, "max_memory": {"cpu": max(1, limit)}}
+            if device.type == "cuda":
+                free, _ = torch.cuda.mem_get_info(device)
+                where["max_memory"][0] = int(free * 0.8)
+        errors = []
+        for kind in (AutoModelForCausalLM, AutoModel):
+            try:
+                model = kind.from_pretrained(
+                    directory, config=config, dtype="auto", local_files_only=True, trust_remote_code=False, **where
+                )
+            except (OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError, ImportError) as error:
+                errors.append(str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__)
+                continue
+            yield model.eval()
+            return
+        raise UnreadableInput(f"{shown} cannot be loaded as a model of transformers: {errors[0]}")
+
+
+def _directory(path: Path) -> Path:
+    """The model's directory, also where its config was named."""
+    return path.parent if path.is_file() else path
+
+
+def _config(directory: Path) -> Any:
+    from transformers import AutoConfig
+
+    shown = display_path(directory)
+    if not (directory / "config.json").is_file():
+        raise UnreadableInput(f"{shown} is no model: it has no config.json. --model takes a checkpoint's directory.")
+    try:
+        with _quiet():
+            return AutoConfig.from_pretrained(directory, local_files_only=True, trust_remote_code=False)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        first = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
+        raise UnreadableInput(
+            f"{shown}: transformers does not know this model without running its own code, which is not done: {first}"
+        ) from None
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Transformers' own bars and warnings would stand between ours."""
+    from transformers.utils import logging as module
+
+    logging: Any = module  # its functions have no annotations
+    before = logging.get_verbosity()
+    shown = logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
+        if shown:
+            logging.enable_progress_bar()
+
+
+def _memory() -> int:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # Windows
+        return 16 * 2**30
