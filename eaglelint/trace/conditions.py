@@ -147,6 +147,12 @@ class Members:
         order = {ast.Lt: left < right, ast.LtE: left <= right, ast.Gt: left > right, ast.GtE: left >= right}
         return order.get(type(operator))
 
+    def tell(self, test: ast.expr, member: str) -> bool | None:
+        """Whether ``x.method()`` or a comparison of x holds where x is that member."""
+        if isinstance(test, ast.Call) and isinstance(test.func, ast.Attribute):
+            return None if test.args or test.keywords else self.answer(member, test.func.attr)
+        return self.compare(test, member) if isinstance(test, ast.Compare) else None
+
     def member(self, node: ast.expr) -> str | None:
         """The member that ``Enum.NAME`` names."""
         if isinstance(node, ast.Attribute) and node.attr in self.members:

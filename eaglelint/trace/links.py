@@ -353,8 +353,7 @@ class Links:
                         self.link_call(call)
 
     def _too_many(self, name: str) -> bool:
-        found = self.project.lines_with(name, rf"(?<!def )(?<!\w){re.escape(name)}\s*\(")
-        return sum(map(len, found.values())) > _MOST_FUNCTIONS
+        return self.project.count_lines_with(name, rf"(?<!def )(?<!\w){re.escape(name)}\s*\(") > _MOST_FUNCTIONS
 
     def _instances(self, cls: Class) -> set[str]:
         """The names that instances of a class or of one below it are kept under, as far as constructors show."""
@@ -419,8 +418,7 @@ class Links:
 
     def is_common(self, name: str) -> bool:
         """Whether an attribute's name is on so many lines that its objects are hardly one thing."""
-        found = self.project.lines_with(name, rf"\.\s*{re.escape(name)}(?!\w)")
-        lines = sum(map(len, found.values()))
+        lines = self.project.count_lines_with(name, rf"\.\s*{re.escape(name)}(?!\w)")
         if lines > _COMMON:
             self.cut[f"It goes on as .{name}, which is on {lines} lines: give --to, or trace that attribute"] = None
         return lines > _COMMON
@@ -430,11 +428,11 @@ class Links:
         if name not in self._attributes:
             self._attributes[name] = []
             escaped = re.escape(name)
-            found = self.project.lines_with(name, rf"""\.\s*{escaped}(?!\w)|["']{escaped}["']""")
-            if sum(map(len, found.values())) > 4 * _MOST_FUNCTIONS:
+            pattern = rf"""\.\s*{escaped}(?!\w)|["']{escaped}["']"""
+            if self.project.count_lines_with(name, pattern) > 4 * _MOST_FUNCTIONS:
                 self.cut[f".{name} stands on more than {4 * _MOST_FUNCTIONS} lines; not followed"] = None
                 return []
-            scopes = self.read_lines(found)
+            scopes = self.read_lines(self.project.lines_with(name, pattern))
             nodes = [n for scope in scopes for s in self._family(scope) for n in s.attributes.get(name, ())]
             keys = [n for scope in scopes for s in self._family(scope) for n in s.keys.get(name, ())]
             nodes += [number for number in keys if self.graph.nodes[number].names_attribute]
