@@ -327,33 +327,41 @@ class Links:
         if scope in self._called or scope.block is None or not scope.is_function:
             return
         self._called.add(scope)
-        name = scope.block.name
-        owner = scope.block.owner
         if scope.outer is not None:  # a function inside a function
+            name = scope.block.name
             for call in [c for s in self._family(scope.outer) for c in s.calls]:
                 if isinstance(call.node.func, ast.Name) and call.node.func.id == name:
                     self.link_call(call)
             return
-        names = {name}
-        if name == "__init__" and owner is not None:
-            cls = Class(scope.outline, owner)
-            names = {cls.name, *(below.name for below in self.project.subclasses(cls)), "__init__"}
-        elif name in ("__call__", "forward") and owner is not None:
-            names = {*self._instances(Class(scope.outline, owner)), name}
-            if self._too_many(name):
-                names.discard(name)
-        for each in sorted(names):
+        for each in sorted(self._called_as(scope)):
             if self._too_many(each):
                 self.cut[f"{each}(…) is called in more than {_MOST_FUNCTIONS} places; not followed to them all"] = None
                 continue
-            found = self.project.lines_with(each, rf"(?<!def )(?<!\w){re.escape(each)}\s*\(")
-            for reader in self.read_lines(found):
+            for reader in self.read_lines(self.project.lines_with(each, _call_of(each))):
                 for call in [c for s in self._family(reader) for c in s.calls]:
                     if _called_name(call.node) == each:
                         self.link_call(call)
 
+    def calls_by_name(self, scope: Scope) -> int:
+        """On how many lines a function may be called, by the names that calls of it have."""
+        if scope.outer is not None or scope.block is None:
+            return 0
+        return sum(self.project.count_lines_with(each, _call_of(each)) for each in self._called_as(scope))
+
+    def _called_as(self, scope: Scope) -> set[str]:
+        """The names that calls of a function have: its own, or those of its class and of what holds an instance."""
+        assert scope.block is not None
+        name, owner = scope.block.name, scope.block.owner
+        if name == "__init__" and owner is not None:
+            cls = Class(scope.outline, owner)
+            return {cls.name, *(below.name for below in self.project.subclasses(cls)), "__init__"}
+        if name in ("__call__", "forward") and owner is not None:
+            instances = self._instances(Class(scope.outline, owner))
+            return instances if self._too_many(name) else {*instances, name}
+        return {name}
+
     def _too_many(self, name: str) -> bool:
-        return self.project.count_lines_with(name, rf"(?<!def )(?<!\w){re.escape(name)}\s*\(") > _MOST_FUNCTIONS
+        return self.project.count_lines_with(name, _call_of(name)) > _MOST_FUNCTIONS
 
     def _instances(self, cls: Class) -> set[str]:
         """The names that instances of a class or of one below it are kept under, as far as constructors show."""
@@ -528,6 +536,10 @@ class Links:
             return not method or all(owner == cls for owner, _ in self.project.classes_with(method))
 
         return is_enum
+
+
+def _call_of(name: str) -> str:
+    return rf"(?<!def )(?<!\w){re.escape(name)}\s*\("
 
 
 def _called_name(node: ast.Call) -> str:

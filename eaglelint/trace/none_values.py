@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -68,15 +67,18 @@ def _called(walk: PathWalk, node: ast.Call, path: Path, index: int | None) -> li
     if scope is None or scope.block is not callees[0].block:
         return [("unknown", path)]
     handed = walk.owner.handed(node, scope)
-    if handed is None or any(isinstance(inner, ast.Yield | ast.YieldFrom) for inner in ast.walk(scope.function_node)):
+    returned = walk.owner.returns_of(scope)
+    if handed is None or returned is None:
         return [("unknown", path)]
-    return _results(walk, handed, path, index)
+    return _results(walk, handed, returned, path, index)
 
 
-def _results(walk: PathWalk, handed: Handed, path: Path, index: int | None) -> list[tuple[Null, Path]]:
+def _results(
+    walk: PathWalk, handed: Handed, returned: list[ast.Return], path: Path, index: int | None
+) -> list[tuple[Null, Path]]:
     """What a function gives back, on each of its paths that goes with the path of the caller."""
-    returned = [inner for inner in ast.walk(handed.scope.function_node) if isinstance(inner, ast.Return)]
-    names = {part.id for part in _parts(returned, index) if isinstance(part, ast.Name)}
+    parts = [_part(statement.value, index) for statement in returned]
+    names = {part.id for part in parts if isinstance(part, ast.Name)}
     if len(names) > 1:
         return [("unknown", path)]
     name = next(iter(names), "")
@@ -105,10 +107,6 @@ def _results(walk: PathWalk, handed: Handed, path: Path, index: int | None) -> l
             back = Path(path.null, handed.back(end.conditions, path.conditions))
             found[answer, back.identity] = answer, back
     return list(found.values()) or [("unknown", path)]
-
-
-def _parts(returned: Iterable[ast.Return], index: int | None) -> Iterable[ast.expr | None]:
-    return (_part(statement.value, index) for statement in returned)
 
 
 def _part(node: ast.expr | None, index: int | None) -> ast.expr | None:

@@ -19,6 +19,7 @@ from eaglelint.trace.types import Place
 
 __all__ = ["Nullness"]
 
+_MOST_CALLS = 40  # of a function, past which what one of them hands over says little
 _USES = frozenset(["read", "passed", "returned", "mutation"])
 
 
@@ -34,6 +35,8 @@ class Nullness:
         self._handed: dict[tuple[ast.Call, Scope], Handed | None] = {}
         self._names_set: dict[ast.AST, frozenset[str]] = {}
         self._enums: dict[tuple[Outline, object, str], Members | None] = {}
+        self._told_by: dict[tuple[Members, Test, str], bool | None] = {}
+        self._returns: dict[Scope, list[ast.Return] | None] = {}
 
     def at(self, node: Node) -> tuple[str, ...] | None:
         """The conditions of a path on which a variable is None where it is used; None where no such path is known."""
@@ -113,7 +116,7 @@ class Nullness:
 
     def _entry(self, scope: Scope, name: str, depth: int) -> list[Path]:
         """How a function is entered."""
-        if name not in scope.parameters or depth >= DEEPEST:
+        if name not in scope.parameters or depth >= DEEPEST or self.links.calls_by_name(scope) > _MOST_CALLS:
             return [Path("unknown")]
         self.links.link_callers(scope)
         paths: list[Path] = []
@@ -181,3 +184,18 @@ class Nullness:
             classes = self.links.types.of(test.asked, place)
             self._enums[key] = next((found for cls in classes if (found := self.links.types.enum(cls))), None)
         return self._enums[key]
+
+    def tells(self, enum: Members, test: Test, member: str) -> bool | None:
+        """Whether a condition holds where what it asks is that member of an enum."""
+        key = (enum, test, member)
+        if key not in self._told_by:
+            self._told_by[key] = enum.tell(test.node, member)
+        return self._told_by[key]
+
+    def returns_of(self, scope: Scope) -> list[ast.Return] | None:
+        """The return statements of a function; None where it yields what it gives back."""
+        if scope not in self._returns:
+            inside = list(ast.walk(scope.function_node))
+            yields = any(isinstance(inner, ast.Yield | ast.YieldFrom) for inner in inside)
+            self._returns[scope] = None if yields else [inner for inner in inside if isinstance(inner, ast.Return)]
+        return self._returns[scope]

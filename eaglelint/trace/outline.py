@@ -10,7 +10,10 @@ from __future__ import annotations
 import ast
 import re
 import warnings
+from bisect import bisect_right
 from dataclasses import dataclass, field
+from functools import cache
+from itertools import accumulate
 from pathlib import Path
 
 __all__ = ["Block", "Outline", "Unparsable"]
@@ -19,8 +22,9 @@ _MAX_SOURCE_BYTES = 8 * 1024 * 1024
 _STRINGS = re.compile(
     r"""#[^\n]*|\"\"\"(?:\\.|[^\\])*?\"\"\"|'''(?:\\.|[^\\])*?'''|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.S
 )
-_HEADER = re.compile(r"^([ \t]*)(?:async[ \t]+)?(def|class)[ \t]+(\w+)")
-_NO_STATEMENT = (")", "]", "}", "#")
+# Each begins with a literal, so that it is found at the speed of C.
+_HEADERS = (re.compile(r"(def)[ \t]+(\w+)"), re.compile(r"(class)[ \t]+(\w+)"))
+_DECORATOR = re.compile(r"\n[ \t]*@")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -215,43 +219,62 @@ class Outline:
     # --- cutting ---
 
     def _cut(self, text: str) -> None:
+        """Find the headers of classes and functions, and for each the line before the next statement beside it."""
+        text = f"\n{text}"
         inside = _inside_strings(text)
-        lines = self.lines
+        breaks = [*accumulate((len(line) + 1 for line in self.lines[:-1]), initial=0)]  # the n-th stands before line n
+        decorated = self._decorated(text, breaks, inside)
         open_blocks: list[Block] = []
-        decorators: int | None = None
-        last_code = 0
-        depth_line = 0  # a header over several lines is no statement of its own
-        for number, line in enumerate(lines, 1):
-            stripped = line.lstrip(" \t\f")
-            if not stripped or number in inside:
-                if stripped and number in inside:
-                    last_code = number
+        headers = sorted((found.start(), found) for kind in _HEADERS for found in kind.finditer(text))
+        for at, found in headers:
+            number = bisect_right(breaks, at)
+            before = text[breaks[number - 1] + 1 : at]
+            start = before.lstrip(" \t")
+            if (start and start.rstrip(" \t") != "async") or number in inside:
                 continue
-            if stripped[0] in _NO_STATEMENT:
-                if stripped[0] != "#":
-                    last_code = number
+            indent = len(before) - len(start)
+            while open_blocks and (open_blocks[-1].end < number or open_blocks[-1].indent >= indent):
+                open_blocks.pop()
+            parent = open_blocks[-1] if open_blocks else None
+            block = Block(found[1], found[2], indent, decorated.get(number, number), number, number, parent)
+            block.end = self._end(text, block, breaks, inside)
+            self.blocks.append(block)
+            if parent is not None:
+                parent.children.append(block)
+            open_blocks.append(block)
+
+    def _end(self, text: str, block: Block, breaks: list[int], inside: set[int]) -> int:
+        """The last line of code before a statement that is indented no more than the block is."""
+        at = _header_end(self.lines, block.line)  # a header over several lines is no statement of its own
+        after = len(breaks) + 1
+        for found in _statement(block.indent).finditer(text, breaks[at] if at < len(breaks) else len(text)):
+            number = bisect_right(breaks, found.start())
+            if number not in inside:
+                after = number
+                break
+        for number in range(after - 1, block.line, -1):
+            code = self.lines[number - 1].lstrip(" \t\f")
+            if code and (code[0] != "#" or number in inside):
+                return number
+        return block.line
+
+    def _decorated(self, text: str, breaks: list[int], inside: set[int]) -> dict[int, int]:
+        """For headers with decorators, the line of the first one."""
+        first: dict[int, int] = {}
+        for found in _DECORATOR.finditer(text):
+            number = bisect_right(breaks, found.start())
+            if number in inside:
                 continue
-            indent = len(line) - len(stripped)
-            while open_blocks and indent <= open_blocks[-1].indent and number > depth_line:
-                open_blocks.pop().end = last_code
-            last_code = number
-            if stripped[0] == "@" and number > depth_line:
-                decorators = number if decorators is None else decorators
-                depth_line = _header_end(lines, number)
-                continue
-            found = _HEADER.match(line)
-            if found is not None:
-                parent = open_blocks[-1] if open_blocks else None
-                block = Block(found[2], found[3], indent, decorators or number, number, number, parent)
-                self.blocks.append(block)
-                if parent is not None:
-                    parent.children.append(block)
-                open_blocks.append(block)
-                depth_line = _header_end(lines, number)
-            if number > depth_line or found is not None:
-                decorators = None
-        for block in open_blocks:
-            block.end = last_code
+            at = _header_end(self.lines, number)
+            while at < len(self.lines) and self.lines[at].lstrip(" \t\f")[:1] in ("", "#"):
+                at += 1
+            first[at + 1] = first.get(number, number)
+        return first
+
+
+@cache
+def _statement(indent: int) -> re.Pattern[str]:
+    return re.compile(rf"\n[ \t\f]{{0,{indent}}}[^\s#)\]}}]")
 
 
 def _parse(text: str) -> ast.Module:
@@ -264,9 +287,9 @@ def _parse(text: str) -> ast.Module:
 
 
 def _inside_strings(text: str) -> set[int]:
-    """The lines that begin inside a string over several lines."""
+    """The lines that begin inside a string over several lines; a line break stands before the first line."""
     inside: set[int] = set()
-    line, at = 1, 0
+    line, at = 0, 0
     for found in _STRINGS.finditer(text):
         if "\n" in found[0]:
             line += text.count("\n", at, found.start())

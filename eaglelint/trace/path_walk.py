@@ -299,7 +299,7 @@ class PathWalk:
         if test.asked is None:
             return None
         enum = self.owner.enum_of(test, self.place)
-        if enum is None or not enum.members or enum.tell(test.node, enum.members[0]) is None:
+        if enum is None or not enum.members or self.owner.tells(enum, test, enum.members[0]) is None:
             return None
         asked = [(c.test.node, c.holds) for c in path.conditions if c.live and c.test.asked_text == test.asked_text]
         left = tuple(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,6 +91,7 @@ class Project:
         self._derived: dict[str, dict[tuple[str, str], None]] | None = None
         self._imports: dict[Outline, dict[str, tuple[str, str | None, int]]] = {}
         self._stars: dict[Outline, list[tuple[str, int]]] = {}
+        self._assigned: dict[Outline, set[str]] = {}
         self._names: dict[Outline, str] = {}
         self._meanings: dict[tuple[Outline, str], Meaning | None] = {}
         self._lines: dict[tuple[str, str], dict[str, list[int]]] = {}
@@ -224,11 +225,7 @@ class Project:
             meaning = self.meaning(source, name) if source is not None and source is not outline else None
             if meaning is not None:
                 return meaning
-        for node in outline.module().body:
-            for target in _assigned(node):
-                if target == name:
-                    return Variable(outline, name)
-        return None
+        return Variable(outline, name) if name in self._assigned[outline] else None
 
     def imported(self, outline: Outline, module: str, attribute: str | None, level: int) -> Meaning | None:
         """What an import statement in a file brings in."""
@@ -283,7 +280,8 @@ class Project:
             return
         imports: dict[str, tuple[str, str | None, int]] = {}
         stars: list[tuple[str, int]] = []
-        self._imports[outline], self._stars[outline] = imports, stars
+        assigned: set[str] = set()
+        self._imports[outline], self._stars[outline], self._assigned[outline] = imports, stars, assigned
         try:
             tree = outline.module()
         except Unparsable as error:
@@ -296,6 +294,8 @@ class Project:
                         stars.append((found[0], found[2]))
                     else:
                         imports.setdefault(name, found)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                assigned.add(node.id)
 
     # --- classes ---
 
@@ -444,16 +444,6 @@ def imports_of(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, tuple[s
             yield (alias.asname, (alias.name, None, 0)) if alias.asname else (top, (top, None, 0))
         else:
             yield alias.asname or alias.name, (node.module or "", alias.name, node.level)
-
-
-def _assigned(node: ast.stmt) -> Iterable[str]:
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
-            yield inner.id
-
-
-def _header(outline: Outline, block: Block) -> str:
-    return "".join(outline.lines[block.line - 1 : block.line + 8])
 
 
 def _roots(path: Path) -> Iterator[Path]:
