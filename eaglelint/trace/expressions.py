@@ -92,7 +92,10 @@ def _name(walker: Walker, node: ast.Name, role: str) -> list[Source]:
 
 
 def _attribute(walker: Walker, node: ast.Attribute, role: str) -> list[Source]:
+    decided = len(walker.deciders[-1]) if walker.deciders else 0
     below = evaluate(walker, node.value)
+    if walker.deciders:
+        del walker.deciders[-1][decided:]  # the attribute decides, not the object that has it
     found: list[Source] = [(walker.attribute(node, role).id, ())]
     return found + (below if node.attr in _TENSOR_VIEWS else [])
 

@@ -70,6 +70,7 @@ def follow(
     most_searched: int,
     guesses: int = 0,
     inside: bool = False,
+    until: Callable[[Node], bool] = lambda node: False,
     name: str | None = None,
     accept: Callable[[Node], bool] = lambda node: True,
     target: Callable[[int], bool] | None = None,
@@ -84,6 +85,7 @@ def follow(
         most_searched: Most bytes to look through for words, all trees together.
         guesses: How many steps of a way may be guesses; a way with fewer is looked for first.
         inside: Stay in the functions of the starts.
+        until: Go no further from such a node.
         name: Stay near the symbol of that name: stop where the value is stored under an attribute whose name is read in
             many places, where it decides what another value is, and three calls away.
         target: Where to stop. Once one is found, ways that are much longer are not looked for.
@@ -171,6 +173,8 @@ def follow(
         if name is not None and not _near(links, node, state, name):
             reached.ends.add(state.node)
             continue
+        if until(node):
+            continue
         if not inside and links.has_more(node, backward=backward):
             deferred.append(state)
         expand(state)
@@ -189,9 +193,9 @@ def _step(state: State, other: int, edge: Edge, *, backward: bool) -> State | No
     """The state after an edge; None where the value is at another position or the call another one."""
     inside: tuple[str, ...] | None = state.inside
     if edge.reset:
-        inside = ()
+        inside = None if not backward and "!" in edge.pop and take(state.inside, "!") is None else ()
     elif backward:
-        inside = (*state.inside, *(position for position in reversed(edge.pop) if position != "?"))
+        inside = (*state.inside, *(position for position in reversed(edge.pop) if position not in "?!"))
         for position in reversed(edge.push):
             inside = take(inside, position) if inside is not None else None
     else:

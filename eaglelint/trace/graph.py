@@ -127,9 +127,15 @@ class Scope:
 
 
 def take(stack: tuple[str, ...], position: str) -> tuple[str, ...] | None:
-    """What is left of the places that a value is in, once one is taken out of the outermost; None: it is not there."""
+    """What is left of the places that a value is in, once one is taken out of the outermost; None: it is not there.
+
+    ``*`` is any position; ``?`` any position of a list, and the whole of a tensor that is indexed; ``!`` the whole of
+    what is no tuple.
+    """
     if not stack:
         return stack
+    if position == "!":
+        return None if stack[-1].isdigit() else stack
     if position == "?":
         return stack[:-1] if stack[-1] == "*" else stack
     return stack[:-1] if stack[-1] == position or "*" in (stack[-1], position) else None

@@ -6,6 +6,7 @@ Nothing is linked before a trace comes to it: a link may mean looking for a word
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from collections.abc import Callable, Iterable
 
@@ -174,7 +175,7 @@ class Links:
         certain = True
         if not callees and call.changes_receiver:
             return
-        if not callees and isinstance(function, ast.Attribute) and not self._is_outside(function, place):
+        if not callees and isinstance(function, ast.Attribute) and not self.types.is_outside(function, place):
             callees = self._by_name(function.attr)
             certain = False
         for callee in callees:
@@ -184,12 +185,6 @@ class Links:
                 self._enter(call, callee, certain=certain)
         if not callees:
             self._outside(call, function)
-
-    def _is_outside(self, function: ast.Attribute, place: Place) -> bool:
-        base: ast.expr = function
-        while isinstance(base, ast.Attribute):
-            base = base.value
-        return isinstance(base, ast.Name) and isinstance(self.types.meaning(base, place), External)
 
     def _by_name(self, name: str) -> list[Def | Class]:
         """All methods of a name, where there are few: what a receiver of unknown class may mean."""
@@ -224,6 +219,7 @@ class Links:
             for start, push in call.receiver:
                 self.graph.edge(start, Edge(scope.parameters[receiver], push, enter=call, certain=certain))
         others = {argument.arg for argument in (*arguments.args, *arguments.kwonlyargs)}
+        tensors = {argument.arg for argument in (*arguments.args, *arguments.kwonlyargs) if _is_tensor(argument)}
         for where, sources in call.arguments:
             parameter, position = None, ""
             if isinstance(where, int):
@@ -236,9 +232,11 @@ class Links:
             elif where not in ("*", "**") and arguments.kwarg is not None:
                 parameter, position = arguments.kwarg.arg, f"k:{where}"
             if parameter is not None:
+                whole = ("!",) if parameter in tensors else ()
                 for start, push in sources:
                     placed = (*push, position) if position else push
-                    self.graph.edge(start, Edge(scope.parameters[parameter], placed, enter=call, certain=certain))
+                    edge = Edge(scope.parameters[parameter], placed, whole, enter=call, certain=certain)
+                    self.graph.edge(start, edge)
             elif where in ("*", "**"):
                 self._spread(call, sources, [*positional, *others], scope, str(where), certain=certain)
         for start, push in scope.returns:
@@ -308,13 +306,25 @@ class Links:
         if name in _TELLS or name.startswith(("is_", "has_")):
             return
         keeps = name in _SAME
+        certain = self._is_known_outside(function, self.place(call.scope))
         written = ast.unparse(function) if len(name) < 80 else name
-        for _, sources in [*call.arguments, ("", call.receiver)]:
+        for where, sources in [*call.arguments, ("self", call.receiver)]:
             for start, push in sources:
                 if self._is_module(self.graph.nodes[start]):
                     continue
-                edge = Edge(call.result, push if keeps else (), reset=not keeps, how=f"through {written}")
-                self.graph.edge(start, edge)
+                whole = ("!",) if where == "self" and sources is call.receiver else ()  # no method of a tuple
+                placed, how = push if keeps else (), f"through {written}"
+                self.graph.edge(start, Edge(call.result, placed, whole, reset=not keeps, certain=certain, how=how))
+
+    def _is_known_outside(self, function: ast.expr, place: Place) -> bool:
+        """Whether it is known what is called, though its code is elsewhere: a built-in, ``torch.cat``, ``x.view``."""
+        if isinstance(function, ast.Attribute) and (function.attr in _OF_TENSORS or function.attr.endswith("_")):
+            return True
+        if isinstance(function, ast.Attribute) and self.types.made_outside(function, place):
+            return True
+        if isinstance(function, ast.Name) and hasattr(builtins, function.id):
+            return True
+        return isinstance(function, ast.Lambda) or self.types.is_outside(function, place)
 
     def _is_module(self, node: Node) -> bool:
         """Whether a name stands for a module or something imported from outside: ``torch`` in ``torch.cat``."""
@@ -536,6 +546,14 @@ class Links:
             return not method or all(owner == cls for owner, _ in self.project.classes_with(method))
 
         return is_enum
+
+
+def _is_tensor(argument: ast.arg) -> bool:
+    """Whether a parameter is declared as a tensor, so that no tuple is handed to it."""
+    if argument.annotation is None:
+        return False
+    written = re.sub(r"Optional|torch\.|None|[\s\[\]|'\"]", "", ast.unparse(argument.annotation))
+    return written == "Tensor"
 
 
 def _call_of(name: str) -> str:

@@ -22,6 +22,7 @@ __all__ = ["trace"]
 _MOST_STATES = 4_000
 _MOST_STATES_ON_A_PATH = 20_000
 _MOST_GUESSES = 3
+_DEFINES = frozenset(["assignment", "parameter", "mutation"])
 _MOST_SEARCHED = 1_000_000_000
 _MOST_SEARCHED_ON_A_PATH = 5_000_000_000
 
@@ -83,10 +84,18 @@ def _nothing(symbol: str, project: Project, mode: str | None) -> str:
 
 
 def _around(links: Links, seeds: list[Node], accept: Callable[[Node], bool]) -> Reached:
-    """All that the value becomes, and in the functions where it is made, what it is made of."""
+    """All that the value becomes, and of what it is made, back to where that was made in the same function."""
+    statements = {node.statement for node in seeds}
     ahead = follow(links, seeds, limit=_MOST_STATES, most_searched=_MOST_SEARCHED, name=seeds[0].name, accept=accept)
     behind = follow(
-        links, seeds, backward=True, limit=_MOST_STATES, most_searched=_MOST_SEARCHED, inside=True, accept=accept
+        links,
+        seeds,
+        backward=True,
+        limit=_MOST_STATES,
+        most_searched=_MOST_SEARCHED,
+        inside=True,
+        until=lambda node: node.kind in _DEFINES and node.statement not in statements,
+        accept=accept,
     )
     empty = {s.node for s in behind.steps if links.graph.nodes[s.node].constant and not links.graph.into[s.node]}
     for begin, ends in behind.steps.items():

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from eaglelint.trace.conditions import Members
 from eaglelint.trace.outline import Block, Outline, Unparsable
-from eaglelint.trace.project import Class, Def, Meaning, Module, Project, imports_of
+from eaglelint.trace.project import Class, Def, External, Meaning, Module, Project, imports_of
 
 __all__ = ["Place", "Types"]
 
@@ -44,6 +44,7 @@ class Types:
         self.project = project
         self._attributes: dict[tuple[Class, str], tuple[Class, ...]] = {}
         self._variables: dict[tuple[Outline, Block, str], tuple[Class, ...]] = {}
+        self._outside: set[tuple[Class, str]] = set()
         self._enums: dict[Class, Members | None] = {}
 
     def of(self, node: ast.expr | None, place: Place, depth: int = 0) -> tuple[Class, ...]:
@@ -252,11 +253,27 @@ class Types:
             match node:
                 case ast.Assign(targets=targets, value=value):
                     if any(isinstance(t, ast.Attribute) and t.attr == name and _is_self(t.value) for t in targets):
+                        if isinstance(value, ast.Call) and self.is_outside(value.func, place):
+                            self._outside.add((owner, name))
                         yield from self.of(value, place, depth + 1)
                 case ast.AnnAssign(target=ast.Attribute(value=receiver, attr=attr), annotation=annotation) if (
                     attr == name and _is_self(receiver)
                 ):
                     yield from self.annotation(annotation, owner.outline)
+
+    def is_outside(self, function: ast.expr, place: Place) -> bool:
+        """Whether a name, with attributes or without, is one of a package that is not among the files."""
+        while isinstance(function, ast.Attribute):
+            function = function.value
+        return isinstance(function, ast.Name) and isinstance(self.meaning(function, place), External)
+
+    def made_outside(self, node: ast.Attribute, place: Place) -> bool:
+        """Whether an attribute is an object of such a package: ``self.fc = nn.Linear(...)``."""
+        for cls in self.of(node.value, place)[:4]:
+            self.attribute(cls, node.attr)
+            if any((owner, node.attr) in self._outside for owner in self.project.mro(cls)):
+                return True
+        return False
 
     def annotation(self, node: ast.expr | None, outline: Outline) -> tuple[Class, ...]:
         """The classes that an annotation names: ``Optional["X"]`` is X."""

@@ -425,6 +425,8 @@ class Walker:
         with self.under(no):
             other = self.block(node.orelse, before)
         self._default(node.test, deciders, before, body, other)
+        if other is not None:
+            self._not_unpacked(node, before, other)
         if body is None and other is not None:
             self.guards.append(Guard(node.test, False))
         elif other is None and body is not None:
@@ -448,6 +450,20 @@ class Walker:
                         for node in mine:
                             if not self.graph.comes_from(node, starts):
                                 self.chooses(decider, node)
+
+    def _not_unpacked(self, node: ast.If, before: Env, other: Env) -> None:
+        """``if captured: hidden, aux = hidden``: where it is not unpacked it is no tuple."""
+        for statement in node.body:
+            match statement:
+                case ast.Assign(targets=[ast.Tuple(elts=elements)], value=ast.Name(id=name)) if any(
+                    isinstance(element, ast.Name) and element.id == name for element in elements
+                ):
+                    reaching = before.get(name)
+                    if reaching and other.get(name) == reaching:
+                        whole = self.part(statement.value, "!")
+                        for start in reaching:
+                            self.graph.connect((start, ()), whole, pop=("!",))
+                        other[name] = frozenset({whole})
 
     def _while(self, node: ast.While) -> Env | None:
         evaluate(self, node.test)
