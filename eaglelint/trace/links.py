@@ -20,6 +20,7 @@ from eaglelint.trace.walk import read_scope
 __all__ = ["Links"]
 
 _MOST_CANDIDATES = 40  # methods of one name, where the receiver's class is not known
+_MOST_BELOW = 6  # classes below one whose objects are called
 _COMMON = 80  # lines with an attribute's name
 _MOST_FUNCTIONS = 600  # functions read for the sake of one name
 
@@ -48,8 +49,9 @@ _SAME = frozenset(["list", "tuple", "sorted", "set", "frozenset", "reversed", "i
 class Links:
     """The graph of one trace, and what it takes to go on from any of its nodes."""
 
-    def __init__(self, project: Project, words: frozenset[str]) -> None:
+    def __init__(self, project: Project, words: frozenset[str], *, most_calls: int = _MOST_FUNCTIONS) -> None:
         self.project = project
+        self.most_calls = most_calls
         self.words = words
         self.graph = Graph()
         self.types = Types(project)
@@ -345,18 +347,23 @@ class Links:
             return
         for each in sorted(self._called_as(scope)):
             if self._too_many(each):
-                self.cut[f"{each}(…) is called in more than {_MOST_FUNCTIONS} places; not followed to them all"] = None
+                self.cut[f"{each}(…) is called in more than {self.most_calls} places; not followed to them all"] = None
                 continue
             for reader in self.read_lines(self.project.lines_with(each, _call_of(each))):
                 for call in [c for s in self._family(reader) for c in s.calls]:
                     if _called_name(call.node) == each:
                         self.link_call(call)
 
-    def calls_by_name(self, scope: Scope) -> int:
-        """On how many lines a function may be called, by the names that calls of it have."""
+    def is_called_often(self, scope: Scope, most: int) -> bool:
+        """Whether there are more lines than that on which a function may be called, by the names that calls have."""
         if scope.outer is not None or scope.block is None:
-            return 0
-        return sum(self.project.count_lines_with(each, _call_of(each)) for each in self._called_as(scope))
+            return False
+        lines = 0
+        for each in (scope.block.name, *self._called_as(scope)):
+            lines += self.project.count_lines_with(each, _call_of(each))
+            if lines > most:
+                return True
+        return False
 
     def _called_as(self, scope: Scope) -> set[str]:
         """The names that calls of a function have: its own, or those of its class and of what holds an instance."""
@@ -371,12 +378,18 @@ class Links:
         return {name}
 
     def _too_many(self, name: str) -> bool:
-        return self.project.count_lines_with(name, _call_of(name)) > _MOST_FUNCTIONS
+        return self.project.count_lines_with(name, _call_of(name)) > self.most_calls
 
     def _instances(self, cls: Class) -> set[str]:
         """The names that instances of a class or of one below it are kept under, as far as constructors show."""
         names: set[str] = set()
-        for each in (cls, *self.project.subclasses(cls)):
+        below = self.project.subclasses(cls)
+        if len(below) > _MOST_BELOW:
+            self.cut[
+                f"{cls.name} has more than {_MOST_BELOW} classes below it; calls of their objects not followed"
+            ] = None
+            below = ()
+        for each in (cls, *below):
             made = re.compile(rf"(\w+)\s*(?::[^=\n]+)?=\s*(?:[\w.]+\.)?{re.escape(each.name)}\(")
             for outline, lines in self.project.lines_with(each.name, made.pattern).items():
                 for line in lines:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from eaglelint.trace.graph import Scope
-from eaglelint.trace.paths import Handed, Null, Path, is_none
+from eaglelint.trace.paths import Condition, Handed, Null, Path, is_none
 from eaglelint.trace.project import Class, Def, External
 
 if TYPE_CHECKING:
@@ -93,20 +93,34 @@ def _results(
         elif is_none(given):
             null = "none"
         entry = replace(entry, null=null)
-    inner = walk.owner.walk_once(handed.scope, name, entry, walk.depth + 1)
-    if inner is None:
-        return [("unknown", path)]
     found: dict[object, tuple[Null, Path]] = {}
+    for answer, added in _answers(walk, handed.scope, name, entry, index):
+        back = Path(path.null, handed.back(path.conditions, added))
+        found[answer, back.identity] = answer, back
+    return list(found.values()) or [("unknown", path)]
+
+
+def _answers(
+    walk: PathWalk, scope: Scope, name: str, entry: Path, index: int | None
+) -> list[tuple[Null, tuple[Condition, ...]]]:
+    """Whether what a function gives back is None, with the conditions that its own code adds."""
+    key = (scope, name, entry.identity, index, walk.depth)
+    known = walk.owner.answers.get(key)
+    if known is not None:
+        return known
+    inner = walk.owner.walk_once(scope, name, entry, walk.depth + 1)
+    if inner is None:
+        return [("unknown", ())]
+    found: list[tuple[Null, tuple[Condition, ...]]] = []
     for expression, after in inner.run.returns:
         part = _part(expression, index)
         if expression is None:
-            answers: list[tuple[Null, Path]] = [("none" if index is None else "unknown", after)]
+            ends: list[tuple[Null, Path]] = [("none" if index is None else "unknown", after)]
         else:
-            answers = null_of(inner, part, after, None) if part is not None else [("unknown", after)]
-        for answer, end in answers:
-            back = Path(path.null, handed.back(end.conditions, path.conditions))
-            found[answer, back.identity] = answer, back
-    return list(found.values()) or [("unknown", path)]
+            ends = null_of(inner, part, after, None) if part is not None else [("unknown", after)]
+        found += [(answer, end.conditions[len(entry.conditions) :]) for answer, end in ends]
+    walk.owner.answers[key] = found
+    return found
 
 
 def _part(node: ast.expr | None, index: int | None) -> ast.expr | None:

@@ -14,12 +14,13 @@ from eaglelint.trace.links import Links
 from eaglelint.trace.none_values import DEEPEST, default_is_none
 from eaglelint.trace.outline import Outline, Unparsable
 from eaglelint.trace.path_walk import MOST_PATHS, PathWalk, Run, TooManyPaths
-from eaglelint.trace.paths import Handed, Null, Path, Test, handed_to, is_none, merged, opposite
+from eaglelint.trace.paths import Condition, Handed, Null, Path, Test, handed_to, is_none, merged, opposite
 from eaglelint.trace.types import Place
 
 __all__ = ["Nullness"]
 
 _MOST_CALLS = 40  # of a function, past which what one of them hands over says little
+_MOST_SEARCHED = 800_000_000  # bytes looked through for calls
 _USES = frozenset(["read", "passed", "returned", "mutation"])
 
 
@@ -29,6 +30,8 @@ class Nullness:
     def __init__(self, links: Links) -> None:
         self.links = links
         self.steps = 0
+        self.answers: dict[object, list[tuple[Null, tuple[Condition, ...]]]] = {}
+        self._most_searched = links.project.searched + _MOST_SEARCHED
         self._runs: dict[tuple[Scope, str], Run | None] = {}
         self._busy: set[tuple[Scope, str]] = set()
         self._tests: dict[ast.expr, tuple[Test, bool]] = {}
@@ -116,7 +119,9 @@ class Nullness:
 
     def _entry(self, scope: Scope, name: str, depth: int) -> list[Path]:
         """How a function is entered."""
-        if name not in scope.parameters or depth >= DEEPEST or self.links.calls_by_name(scope) > _MOST_CALLS:
+        if name not in scope.parameters or depth >= DEEPEST or self.links.project.searched > self._most_searched:
+            return [Path("unknown")]
+        if self.links.is_called_often(scope, _MOST_CALLS):
             return [Path("unknown")]
         self.links.link_callers(scope)
         paths: list[Path] = []

@@ -138,11 +138,11 @@ class Handed:
         test, inside = found
         return replace(condition, test=test) if inside else replace(condition, live=False)
 
-    def back(self, after: tuple[Condition, ...], before: tuple[Condition, ...]) -> tuple[Condition, ...]:
+    def back(self, before: tuple[Condition, ...], added: tuple[Condition, ...]) -> tuple[Condition, ...]:
         """Conditions found in the function in the words of its caller, after those that the caller had."""
         own = self.scope.local_names - {name for name, given in self.given.items() if given is not None}
         found = list(before)
-        for condition in after[len(before) :]:
+        for condition in added:
             if condition.test not in self._left:
                 names = {name: given for name, given in self.given.items() if given is not None}
                 self._left[condition.test] = _renamed(condition.test, names)

@@ -22,6 +22,7 @@ __all__ = ["trace"]
 _MOST_STATES = 4_000
 _MOST_STATES_ON_A_PATH = 20_000
 _MOST_GUESSES = 3
+_MOST_CALLS = 80  # of a function that a trace without ends goes back to
 _DEFINES = frozenset(["assignment", "parameter", "mutation"])
 _MOST_SEARCHED = 1_000_000_000
 _MOST_SEARCHED_ON_A_PATH = 5_000_000_000
@@ -55,7 +56,7 @@ def trace(
             raise UnreadableInput(f"{path} does not exist. Check the path.")
     wanted = parse_symbol(symbol)
     project = Project(paths, relative_to=relative_to)
-    links = Links(project, frozenset({wanted.name}))
+    links = Links(project, frozenset({wanted.name}), **({} if start or end else {"most_calls": _MOST_CALLS}))
     seeds, notes = seeds_of(links, wanted)
     accept = _in_mode(links, mode)
     seeds = [node for node in seeds if accept(node)]
@@ -213,9 +214,11 @@ def _occurrences(links: Links, reached: Reached, seeds: list[Node]) -> list[Occu
                 other = known.get(end)
                 if other is None or (flow.certain and not other.certain) or (other.decides and not flow.decides):
                     known[end] = flow
+    name = seeds[0].name if seeds else ""
     nullness = Nullness(links)
+    none = {number: nullness.at(nodes[number]) for number in sorted(ordered, key=lambda n: nodes[n].name != name)}
     return [
-        _occurrence(links, nullness, nodes[number], tuple(sorted(flows.get(number, {}).values(), key=lambda f: f.to)))
+        _occurrence(nodes[number], none[number], tuple(sorted(flows.get(number, {}).values(), key=lambda f: f.to)))
         for number in ordered
     ]
 
@@ -254,7 +257,7 @@ def _written(node: ast.expr) -> str:
     return text if len(text) <= 60 else f"…{text[-58:]}"
 
 
-def _occurrence(links: Links, nullness: Nullness, node: Node, flows: tuple[Flow, ...]) -> Occurrence:
+def _occurrence(node: Node, may_be_none: tuple[str, ...] | None, flows: tuple[Flow, ...]) -> Occurrence:
     return Occurrence(
         path=node.scope.outline.display,
         line=node.line,
@@ -266,7 +269,7 @@ def _occurrence(links: Links, nullness: Nullness, node: Node, flows: tuple[Flow,
         value=None,
         code=_code(node),
         flows=flows,
-        may_be_none=nullness.at(node),
+        may_be_none=may_be_none,
         fallback=node.fallback,
     )
 
