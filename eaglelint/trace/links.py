@@ -358,12 +358,9 @@ class Links:
         """Whether there are more lines than that on which a function may be called, by the names that calls have."""
         if scope.outer is not None or scope.block is None:
             return False
-        lines = 0
-        for each in (scope.block.name, *self._called_as(scope)):
-            lines += self.project.count_lines_with(each, _call_of(each))
-            if lines > most:
-                return True
-        return False
+        if self.project.is_on_more_lines(most, scope.block.name, _call_of(scope.block.name)):
+            return True
+        return any(self.project.is_on_more_lines(most, each, _call_of(each)) for each in self._called_as(scope))
 
     def _called_as(self, scope: Scope) -> set[str]:
         """The names that calls of a function have: its own, or those of its class and of what holds an instance."""
@@ -378,7 +375,7 @@ class Links:
         return {name}
 
     def _too_many(self, name: str) -> bool:
-        return self.project.count_lines_with(name, _call_of(name)) > self.most_calls
+        return self.project.is_on_more_lines(self.most_calls, name, _call_of(name))
 
     def _instances(self, cls: Class) -> set[str]:
         """The names that instances of a class or of one below it are kept under, as far as constructors show."""
@@ -449,10 +446,10 @@ class Links:
 
     def is_common(self, name: str) -> bool:
         """Whether an attribute's name is on so many lines that its objects are hardly one thing."""
-        lines = self.project.count_lines_with(name, rf"\.\s*{re.escape(name)}(?!\w)")
-        if lines > _COMMON:
-            self.cut[f"It goes on as .{name}, which is on {lines} lines: give --to, or trace that attribute"] = None
-        return lines > _COMMON
+        common = self.project.is_on_more_lines(_COMMON, name, rf"\.\s*{re.escape(name)}(?!\w)")
+        if common:
+            self.cut[f"It goes on as .{name}, which is on more than {_COMMON} lines: give --to, or trace {name}"] = None
+        return common
 
     def attribute_nodes(self, name: str) -> list[Node]:
         """All places where an attribute of that name is read or set, constructors' keywords included."""
@@ -460,7 +457,7 @@ class Links:
             self._attributes[name] = []
             escaped = re.escape(name)
             pattern = rf"""\.\s*{escaped}(?!\w)|["']{escaped}["']"""
-            if self.project.count_lines_with(name, pattern) > 4 * _MOST_FUNCTIONS:
+            if self.project.is_on_more_lines(4 * _MOST_FUNCTIONS, name, pattern):
                 self.cut[f".{name} stands on more than {4 * _MOST_FUNCTIONS} lines; not followed"] = None
                 return []
             scopes = self.read_lines(self.project.lines_with(name, pattern))

@@ -20,7 +20,7 @@ __all__ = ["MOST_PATHS", "PathWalk", "Place", "Run", "TooManyPaths"]
 Place = tuple[int, int]
 
 MOST_PATHS = 160
-_MOST_STEPS = 60_000  # of one trace
+_MOST_STEPS = 12_000  # of one trace
 
 
 class TooManyPaths(Exception):

@@ -16,6 +16,7 @@ __all__ = ["Class", "Def", "External", "Module", "Project", "Variable"]
 
 _EXCLUDED = frozenset({"__pycache__", "build", "dist", "node_modules", "site-packages", "venv"})
 _MAX_FILES = 200_000
+_ALL = 1 << 60
 # Each begins with a literal: so they are fast, and what they find too much is looked at again in the outline.
 _FUNCTION = re.compile(rb"def[ \t]+(\w+)")
 _CLASS = re.compile(rb"class[ \t]+(\w+)")
@@ -95,6 +96,7 @@ class Project:
         self._names: dict[Outline, str] = {}
         self._meanings: dict[tuple[Outline, str], Meaning | None] = {}
         self._lines: dict[tuple[str, str], dict[str, list[int]]] = {}
+        self._least: dict[tuple[str, str], int] = {}  # how many lines there are at least
         self._mros: dict[Class, tuple[Class, ...]] = {}
         self._subclasses: dict[Class, tuple[Class, ...]] = {}
         self.roots = tuple(dict.fromkeys(root for path in paths for root in _roots(path)))
@@ -183,24 +185,45 @@ class Project:
                 found[outline] = lines
         return found
 
-    def count_lines_with(self, word: str, pattern: str | None = None) -> int:
-        """On how many lines a word stands; cheaper than to find them."""
-        return sum(map(len, self._matches(word, pattern).values()))
-
-    def _matches(self, word: str, pattern: str | None) -> dict[str, list[int]]:
+    def is_on_more_lines(self, most: int, word: str, pattern: str | None = None) -> bool:
+        """Whether a word stands on more lines than that; cheaper than to find them all."""
         key = (word, pattern or "")
-        if key not in self._lines:
-            expression = re.compile((pattern or rf"(?<!\w){re.escape(word)}(?!\w)").encode())
-            mark = word.encode()
-            listed = ((name, _matching_lines(self._sources[name], mark, expression)) for name in self._files_with(mark))
-            self._lines[key] = {name: lines for name, lines in listed if lines}
-        return self._lines[key]
+        if key in self._lines:
+            return sum(map(len, self._lines[key].values())) > most
+        if self._least.get(key, 0) <= most:
+            self._least[key] = sum(len(lines) for lines in self._matches(word, pattern, most).values())
+        return self._least[key] > most
 
-    def _files_with(self, mark: bytes) -> list[str]:
-        if mark not in self._files:
-            self.searched += self._size
-            self._files[mark] = [name for name, source in self._sources.items() if mark in source]
-        return self._files[mark]
+    def _matches(self, word: str, pattern: str | None, most: int = _ALL) -> dict[str, list[int]]:
+        """The lines of each file; not those of all where they are more than ``most``."""
+        key = (word, pattern or "")
+        if key in self._lines:
+            return self._lines[key]
+        expression = re.compile((pattern or rf"(?<!\w){re.escape(word)}(?!\w)").encode())
+        mark = word.encode()
+        found: dict[str, list[int]] = {}
+        count = 0
+        for name in self._files_with(mark):
+            lines = _matching_lines(self._sources[name], mark, expression)
+            if lines:
+                found[name] = lines
+                count += len(lines)
+                if count > most:
+                    return found
+        self._lines[key] = found
+        return found
+
+    def _files_with(self, mark: bytes) -> Iterator[str]:
+        if mark in self._files:
+            yield from self._files[mark]
+            return
+        found = []
+        for name, source in self._sources.items():
+            self.searched += len(source)
+            if mark in source:
+                found.append(name)
+                yield name
+        self._files[mark] = found
 
     # --- names ---
 
