@@ -18,7 +18,7 @@ from eaglelint.overlay import unsaved_text
 __all__ = ["UNSETTLED", "Dependency", "Snapshot", "Stamps", "fingerprint"]
 
 Dependency = tuple[str, str, str]
-"""What is asked (``file``, ``kind``, ``files``, ``defined``), of which path, and a name where the question has one."""
+"""What is asked (``file``, ``kind``, ``files``, ``defined``, ``tree``), of which path, and a name if it has one."""
 
 UNSETTLED = "?"
 """The answer to a question that was answered twice, differently: the file changed during the run."""
@@ -129,6 +129,19 @@ class Snapshot:
         self._ask(("defined", place, f"{keyword} {name}"), _digest(found))
         return found
 
+    def contents(self, directory: str | os.PathLike[str]) -> Iterator[tuple[str, bytes]]:
+        """All Python files below a directory that can be read, with their contents: one question about all of them."""
+        name = os.fspath(directory)
+        for path in self._files(name):
+            try:
+                content, mark = self._read(path)
+            except OSError:
+                content, mark = None, _MISSING
+            self._settle(("file", path, ""), mark)
+            if content is not None:
+                yield path, content
+        self._ask(("tree", name, ""), self.state(name))
+
     # --- answers ---
 
     def state(self, directory: str) -> str:
@@ -153,6 +166,8 @@ class Snapshot:
             return self._kind(path)
         if what == "files":
             return _digest(self._files(path))
+        if what == "tree":
+            return self.state(path)
         keyword, _, defined = name.partition(" ")
         return _digest(self._definitions(path).get((keyword, defined), []))
 

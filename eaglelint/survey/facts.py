@@ -13,6 +13,7 @@ __all__ = [
     "DroppedKey",
     "EngineFacts",
     "GraphsBeforeIds",
+    "JoinedWhileNone",
     "KeyRead",
     "Place",
     "Reader",
@@ -154,6 +155,23 @@ class GraphsBeforeIds:
 
 
 @dataclass(frozen=True, slots=True)
+class JoinedWhileNone:
+    """A join of captured states that a path reaches while they are None.
+
+    Attributes:
+        place: The call that joins them.
+        name: The variable.
+        function: The function that the call is in.
+        conditions: The conditions of the path, as written.
+    """
+
+    place: Place
+    name: str
+    function: str
+    conditions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class StartUp:
     """What is wrong with the order of a start-up: see EngineFacts."""
 
@@ -270,3 +288,4 @@ class EngineFacts:
     dropped_keys: tuple[DroppedKey, ...] = ()
     shared_by_weight: tuple[SharedByWeight, ...] = ()
     unreduced: tuple[UnreducedCapture, ...] = ()
+    joined_while_none: tuple[JoinedWhileNone, ...] = ()

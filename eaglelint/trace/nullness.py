@@ -20,6 +20,7 @@ from eaglelint.trace.types import Place
 __all__ = ["Nullness"]
 
 _MOST_CALLS = 40  # of a function, past which what one of them hands over says little
+_MOST_STEPS = 12_000  # statements walked through, for each path
 _MOST_SEARCHED = 800_000_000  # bytes looked through for calls
 _USES = frozenset(["read", "passed", "returned", "mutation"])
 
@@ -27,11 +28,12 @@ _USES = frozenset(["read", "passed", "returned", "mutation"])
 class Nullness:
     """Answers for the functions of one trace; each function is walked once for each variable."""
 
-    def __init__(self, links: Links) -> None:
+    def __init__(self, links: Links, *, most_steps: int = _MOST_STEPS, most_searched: int = _MOST_SEARCHED) -> None:
         self.links = links
         self.steps = 0
+        self.most_steps = most_steps
         self.answers: dict[object, list[tuple[Null, tuple[Condition, ...]]]] = {}
-        self._most_searched = links.project.searched + _MOST_SEARCHED
+        self._most_searched = links.project.searched + most_searched
         self._runs: dict[tuple[Scope, str], Run | None] = {}
         self._busy: set[tuple[Scope, str]] = set()
         self._tests: dict[ast.expr, tuple[Test, bool]] = {}

@@ -20,7 +20,6 @@ __all__ = ["MOST_PATHS", "PathWalk", "Place", "Run", "TooManyPaths"]
 Place = tuple[int, int]
 
 MOST_PATHS = 160
-_MOST_STEPS = 12_000  # of one trace
 
 
 class TooManyPaths(Exception):
@@ -61,7 +60,7 @@ class PathWalk:
                 return []
             paths = merged(self.walk(statement, paths))
             self.owner.steps += len(paths)
-            if len(paths) > MOST_PATHS or self.owner.steps > _MOST_STEPS:
+            if len(paths) > MOST_PATHS or self.owner.steps > self.owner.most_steps:
                 raise TooManyPaths
         return paths
 

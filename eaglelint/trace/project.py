@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eaglelint.overlay import read_bytes
+from eaglelint.source.snapshot import Snapshot
 from eaglelint.trace.outline import Block, Function, Outline, Unparsable
 
 __all__ = ["Class", "Def", "External", "Module", "Project", "Variable"]
@@ -79,8 +80,11 @@ Meaning = Def | Class | Module | Variable | External
 class Project:
     """Python files below some paths, read once; and the modules beside them that their imports name."""
 
-    def __init__(self, paths: Sequence[Path], *, relative_to: Path | None = None) -> None:
+    def __init__(
+        self, paths: Sequence[Path], *, relative_to: Path | None = None, snapshot: Snapshot | None = None
+    ) -> None:
         self.base = relative_to or Path.cwd()
+        self.snapshot = snapshot  # through which all is read, where somebody keeps what rests on it
         self.skipped: dict[str, str] = {}
         self.notes: list[str] = []
         self.searched = 0  # bytes looked through for words
@@ -109,6 +113,11 @@ class Project:
         if path.is_file():
             self._read(os.path.abspath(path))
             return
+        if self.snapshot is not None:
+            for name, source in self.snapshot.contents(path):
+                if _EXCLUDED.isdisjoint(Path(name).relative_to(path).parts):
+                    self._add(name, source)
+            return
         pending = [os.path.abspath(path)]
         while pending:
             directory = pending.pop()
@@ -133,11 +142,20 @@ class Project:
 
     def _read(self, name: str) -> None:
         try:
-            source = read_bytes(Path(name))
+            source = self._bytes(Path(name))
         except OSError as error:
             shown = self.display(Path(name))
             self.skipped[shown] = f"{shown}: {error.strerror or error}"
             return
+        self._add(name, source)
+
+    def _bytes(self, path: Path) -> bytes:
+        return read_bytes(path) if self.snapshot is None else self.snapshot.read(path)
+
+    def _is_file(self, path: Path) -> bool:
+        return path.is_file() if self.snapshot is None else self.snapshot.is_file(path)
+
+    def _add(self, name: str, source: bytes) -> None:
         self._sources[name] = source.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in source else source
         self._size += len(source)
 
@@ -162,7 +180,9 @@ class Project:
             path = Path(name)
             try:
                 source = self._sources.get(name)
-                self._outlines[name] = Outline(path, self.display(path), read_bytes(path) if source is None else source)
+                self._outlines[name] = Outline(
+                    path, self.display(path), self._bytes(path) if source is None else source
+                )
             except (OSError, Unparsable) as error:
                 self.skip(self.display(path), error)
                 self._outlines[name] = None
@@ -273,7 +293,7 @@ class Project:
         for root in self.roots:
             base = root.joinpath(*name.split("."))
             for path in (base.with_suffix(".py"), base / "__init__.py"):
-                if str(path) in self._sources or path.is_file():
+                if str(path) in self._sources or self._is_file(path):
                     return self.outline(str(path))
         return None
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from eaglelint.serving import open_source
+from eaglelint.survey.joins import joined_while_none
 from eaglelint.trace import Trace, trace
 from tests.real.packages import SGLANG_0_5_9, SGLANG_0_5_23, VLLM_0_33_0, Package, package_directory
 
@@ -65,6 +67,22 @@ def test_the_states_that_are_still_none_are_reported_and_mended_later() -> None:
     }
     told = [item.line for item in answer(ROWS[1]).occurrences if item.may_be_none is not None and item.line > 860]
     assert told == []
+
+
+@pytest.mark.parametrize(
+    ("package", "expected"),
+    [
+        (SGLANG_0_5_9, ["srt/layers/logits_processor.py:562 aux_pruned_states"]),
+        (SGLANG_0_5_23, []),
+        (VLLM_0_33_0, []),
+    ],
+    ids=str,
+)
+def test_the_rule_finds_that_join_and_no_other(package: Package, expected: list[str]) -> None:
+    """In whole engines, of all joins in files that speak of captured states."""
+    root = package_directory(package)
+    handle = open_source(f"{package.name}@{root.parent}", root=root, display_root=root)
+    assert [f"{item.place} {item.name}" for item in joined_while_none(handle.source)] == expected
 
 
 @pytest.mark.parametrize("word", ["aux_pruned_states", "layers_to_capture", "capture_hidden_mode"])
