@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
-__all__ = ["overlaid", "read_bytes", "unsaved_text"]
+__all__ = ["overlaid", "read_bytes", "unsaved_text", "unsaved_texts"]
 
 _TEXTS: ContextVar[Mapping[str, bytes] | None] = ContextVar("eaglelint overlay", default=None)
 
@@ -27,6 +27,11 @@ def unsaved_text(path: Path | str) -> bytes | None:
     """The bytes that stand in for a file; ``None`` where the file itself counts."""
     texts = _TEXTS.get()
     return None if texts is None else texts.get(_key(path))
+
+
+def unsaved_texts() -> Mapping[str, bytes]:
+    """All bytes that stand in for files, by the real path of each."""
+    return _TEXTS.get() or {}
 
 
 def read_bytes(path: Path) -> bytes:

@@ -18,6 +18,7 @@ from eaglelint.finding import Finding
 from eaglelint.project.discovery import display_path
 from eaglelint.project.pipelines import PipelineInput
 from eaglelint.rule import Facts, Rule, Served
+from eaglelint.sharing import sharing_sources
 from eaglelint.suppress import Suppressed
 from eaglelint.survey.facts import EngineFacts, Run
 from eaglelint.traceable import with_trace
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from eaglelint.derive import ServingRequest
     from eaglelint.serving import ServingEnd
 
-__all__ = ["Options", "ScanResult", "gather", "scan_pipelines", "survey_engine"]
+__all__ = ["Options", "ScanResult", "check_engine_file", "gather", "scan_pipelines", "survey_engine"]
 
 Progress = Callable[[str], None]
 
@@ -80,19 +81,21 @@ def scan_pipelines(
     pipelines: Sequence[PipelineInput], rules: Sequence[Rule], options: Options, progress: Progress = lambda _: None
 ) -> ScanResult:
     """Check each pipeline by every rule; one that cannot be read is a problem, and the others are still checked."""
-    result = ScanResult()
-    for pipeline in pipelines:
-        progress(f"reading {pipeline.name}")
-        try:
-            facts, problems, notes = gather(pipeline, options, progress)
-        except EaglelintError as error:
-            result += ScanResult(notes=pipeline.notes, problems=(str(error),))
-            continue
-        served = [served.wiring for served in facts.servings]
-        findings = tuple(with_trace(finding, served) for rule in rules for finding in rule.check(rule, facts))
-        wirings = (*((facts.training,) if facts.training else ()), *served)
-        result += ScanResult(findings, wirings, pipeline.notes + notes, problems, facts=(facts,))
+    with sharing_sources():
+        result = sum((_scan(pipeline, rules, options, progress) for pipeline in pipelines), ScanResult())
     return replace(result, findings=tuple(sorted(set(result.findings), key=_order)))
+
+
+def _scan(pipeline: PipelineInput, rules: Sequence[Rule], options: Options, progress: Progress) -> ScanResult:
+    progress(f"reading {pipeline.name}")
+    try:
+        facts, problems, notes = gather(pipeline, options, progress)
+    except EaglelintError as error:
+        return ScanResult(notes=pipeline.notes, problems=(str(error),))
+    served = [served.wiring for served in facts.servings]
+    findings = tuple(with_trace(finding, served) for rule in rules for finding in rule.check(rule, facts))
+    wirings = (*((facts.training,) if facts.training else ()), *served)
+    return ScanResult(findings, wirings, pipeline.notes + notes, problems, facts=(facts,))
 
 
 def gather(
@@ -391,16 +394,27 @@ def survey_engine(
     surveyed = survey(spec, processes=processes)
     progress("asking the rules")
     facts = surveyed.facts
-    findings = {
-        finding for rule in rules for finding in rule.check(rule, Facts(None, None, None, (), engines=(facts,)))
-    }
     wirings = tuple(cls.default.wiring for cls in facts.classes if cls.default is not None)
     counted = ", ".join(
         f"{sum(w.status == status for w in wirings)} {status}" for status in ("exact", "conditional", "unknown")
     )
     classes = "1 target class" if len(wirings) == 1 else f"{len(wirings)} target classes"
     note = f"{facts.label}: {classes} with a capture, default wiring {counted}"
-    return ScanResult(tuple(sorted(findings, key=_order)), wirings, (note,), surveyed.problems)
+    return ScanResult(_about(facts, rules), wirings, (note,), surveyed.problems)
+
+
+def check_engine_file(spec: str, path: Path, rules: Sequence[Rule]) -> ScanResult:
+    """What ``survey_engine`` finds in one file of the tree, without running the target classes of others."""
+    from eaglelint.survey.work import survey_file
+
+    findings = _about(survey_file(spec, path), rules)
+    shown = display_path(path)
+    return ScanResult(tuple(finding for finding in findings if finding.span.path == shown))
+
+
+def _about(facts: EngineFacts, rules: Sequence[Rule]) -> tuple[Finding, ...]:
+    found = {finding for rule in rules for finding in rule.check(rule, Facts(None, None, None, (), engines=(facts,)))}
+    return tuple(sorted(found, key=_order))
 
 
 def _order(finding: Finding) -> tuple[Any, ...]:

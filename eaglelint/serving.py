@@ -20,6 +20,7 @@ from eaglelint.engines.release import package_version
 from eaglelint.engines.sglang import SGLang
 from eaglelint.engines.vllm import VLLM
 from eaglelint.exceptions import UnreadableInput, WrongUsage
+from eaglelint.sharing import OpenSources, open_sources
 from eaglelint.source.snapshot import Snapshot
 from eaglelint.source.tree import Binding, SourceTree
 from eaglelint.survey.facts import Refusal, Run
@@ -268,9 +269,16 @@ def open_source(
                 f"--serving {spec}: {path} holds no {name} package. "
                 f"Pass the directory that holds {name}/, or {name}/ itself."
             )
-    seen = snapshot or Snapshot(active_store())
-    tree = SourceTree((package.parent,), relative_to=display_root or Path.cwd(), snapshot=seen)
-    return EngineHandle(engine, EngineSource(engine.name, package, package_version(package), tree))
+    shown_from = display_root or Path.cwd()
+    shared = open_sources() if snapshot is None else OpenSources()
+    key = (engine.name, package, shown_from)
+    handle = shared.handles.get(key)
+    if handle is None or not handle.source.tree.snapshot.holds():
+        seen = snapshot or Snapshot(active_store(), lasting=shared.lasting)
+        tree = SourceTree((package.parent,), relative_to=shown_from, snapshot=seen)
+        handle = EngineHandle(engine, EngineSource(engine.name, package, package_version(package), tree))
+        shared.handles[key] = handle
+    return handle
 
 
 def _installed(engine: Engine) -> Path | None:

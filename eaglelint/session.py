@@ -9,12 +9,12 @@ from pathlib import Path
 from eaglelint.baseline import Baseline, read_baseline
 from eaglelint.cache.units import cache_directory, caching
 from eaglelint.finding import Confidence, at_least
-from eaglelint.project.discovery import Discovered, discover
+from eaglelint.project.discovery import Discovered, EngineRoot, discover
 from eaglelint.project.pipelines import PipelineInput, assemble_pipelines
 from eaglelint.project.settings import ProjectSettings, find_settings
 from eaglelint.registry import select_rules
 from eaglelint.rule import Rule
-from eaglelint.scan import Options, ScanResult, scan_pipelines, survey_engine
+from eaglelint.scan import Options, ScanResult, check_engine_file, scan_pipelines, survey_engine
 from eaglelint.suppress import silence, with_severities
 
 __all__ = ["Inputs", "Session", "open_session"]
@@ -85,6 +85,16 @@ class Session:
             for root in self.discovered.engine_roots if self.discovered is not None and not self.pipelines else ():
                 progress(f"surveying {root}")
                 result += survey_engine(str(root), self.rules, progress)
+        return self._reported(result, known)
+
+    def scan_engine_file(self, root: EngineRoot, path: Path) -> ScanResult:
+        """What ``scan`` in an engine's tree reports of one of its files."""
+        known = read_baseline(self.baseline) if self.baseline is not None else Baseline({})
+        with caching(self.cache):
+            result = check_engine_file(str(root), path, self.rules)
+        return self._reported(result, known)
+
+    def _reported(self, result: ScanResult, known: Baseline) -> ScanResult:
         table = self.settings.settings
         findings = at_least(with_severities(result.findings, table.severity), self.min_confidence)
         code = [path for pipeline in self.pipelines for path in pipeline.training if path.is_file()]

@@ -49,6 +49,10 @@ def cache_directory() -> Path | None:
 @contextmanager
 def caching(directory: Path | None) -> Iterator[None]:
     """While this lasts, ``remember`` keeps results in that directory; with ``None`` it keeps nothing."""
+    open_already = _STORE.get()
+    if directory is not None and open_already is not None and open_already.directory == directory:
+        yield  # who opened it, closes it
+        return
     store = Store(directory) if directory is not None else None
     token = _STORE.set(store)
     try:
@@ -65,7 +69,7 @@ def active_store() -> Store | None:
 
 
 def keep_in(directory: Path | None) -> None:
-    """Let ``remember`` keep results in that directory for the rest of this process: one that was started to help."""
+    """Let ``remember`` keep results in that directory for the rest of this process: a server, or one that helps."""
     _STORE.set(Store(directory) if directory is not None else None)
 
 

@@ -24,6 +24,7 @@ __all__ = [
     "EngineRoot",
     "discover",
     "display_path",
+    "engine_root_of",
     "path_matcher",
 ]
 
@@ -98,8 +99,8 @@ def discover(
 
     Args:
         paths: What the user named. A named file is taken whatever ``exclude`` says.
-        exclude: Globs. One without a slash is matched against each name, one with a slash against the path
-            relative to ``root``.
+        exclude: Globs. One without a slash is matched against each name, one with a slash, also at its beginning,
+            against the path relative to ``root``.
         root: The directory that globs are relative to; the working directory if left out.
         force_exclude: Leave out named files too, for callers that name every changed file.
 
@@ -204,6 +205,15 @@ def _scan(directory: str, entries: Iterable[os.DirEntry[str]], walk: _Walk) -> l
     return list(below.values())
 
 
+def engine_root_of(path: Path) -> EngineRoot | None:
+    """The package of a serving engine that a file lies in."""
+    for directory in path.parents:
+        marks = ENGINE_MARKS.get(directory.name)
+        if marks and all((directory / mark).is_dir() for mark in marks):
+            return EngineRoot(directory.name, directory)
+    return None
+
+
 def path_matcher(patterns: Sequence[str], root: Path) -> Callable[[Path], bool]:
     """Whether a file or one of its directories is meant by a glob, read as ``exclude`` of :func:`discover` is."""
     excluded = _excluder(patterns, root.absolute())
@@ -223,7 +233,12 @@ def path_matcher(patterns: Sequence[str], root: Path) -> Callable[[Path], bool]:
 def _excluder(patterns: Sequence[str], root: Path) -> Callable[[str, str], bool]:
     cleaned = [pattern.removeprefix("./").rstrip("/") for pattern in patterns]
     names = [re.compile(translate(pattern)) for pattern in cleaned if "/" not in pattern]
-    paths = [re.compile(translate(form)) for pattern in cleaned if "/" in pattern for form in _forms(pattern)]
+    paths = [
+        re.compile(translate(form))
+        for pattern in cleaned
+        if "/" in pattern
+        for form in _forms(pattern.removeprefix("/"))
+    ]
     base = str(root)
 
     def excluded(name: str, path: str) -> bool:

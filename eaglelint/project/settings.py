@@ -16,6 +16,7 @@ from pydantic_core import ErrorDetails
 
 from eaglelint.exceptions import UnreadableInput, WrongUsage
 from eaglelint.finding import Confidence, Severity
+from eaglelint.overlay import unsaved_text
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -182,6 +183,9 @@ def _load(path: Path) -> ProjectSettings | None:
 
 def _read_bytes(path: Path) -> bytes:
     try:
+        unsaved = unsaved_text(path)
+        if unsaved is not None:
+            return unsaved[: MAX_BYTES + 1]
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:

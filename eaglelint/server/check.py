@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from eaglelint.artifacts.document import Document
@@ -12,12 +12,28 @@ from eaglelint.artifacts.json_nodes import Problem
 from eaglelint.exceptions import EaglelintError
 from eaglelint.finding import Finding
 from eaglelint.overlay import overlaid
-from eaglelint.project.discovery import display_path
+from eaglelint.project.discovery import display_path, engine_root_of
 from eaglelint.project.pipelines import touches
 from eaglelint.rule import Facts
-from eaglelint.session import Inputs, open_session
+from eaglelint.scan import ScanResult
+from eaglelint.session import Inputs, Session, open_session
+from eaglelint.sharing import OpenSources, sharing_sources
+from eaglelint.source.index import index_source
 
-__all__ = ["Checked", "check_document"]
+__all__ = ["Checked", "Kept", "check_document"]
+
+
+@dataclass(slots=True)
+class Kept:
+    """What one check leaves to the next.
+
+    Attributes:
+        sources: Engines' sources, which say themselves whether they still hold.
+        layouts: What lies in each workspace folder; taken away when files come or go.
+    """
+
+    sources: OpenSources = field(default_factory=lambda: OpenSources(lasting=True))
+    layouts: dict[Path, Session] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +44,7 @@ class Checked:
         path: As findings name it.
         findings: Those whose place is in this document.
         syntax: What is not JSON in it; nothing else is known then.
+        half_typed: It is no Python at the moment: what is known of an earlier text says more.
         facts: Of the pipelines whose draft this document is.
         messages: Sentences for the log: files that could not be read, a missing target.
     """
@@ -35,34 +52,32 @@ class Checked:
     path: str
     findings: tuple[Finding, ...] = ()
     syntax: tuple[Problem, ...] = ()
+    half_typed: bool = False
     facts: tuple[Facts, ...] = ()
     messages: tuple[str, ...] = ()
 
 
-def check_document(path: Path, root: Path, unsaved: Mapping[Path, bytes]) -> Checked:
+def check_document(path: Path, root: Path, unsaved: Mapping[Path, bytes], kept: Kept | None = None) -> Checked:
     """Scan as ``eaglelint scan`` does in ``root``, and keep what concerns one document.
 
     Args:
         path: The document, absolute.
         root: The workspace folder that holds it.
         unsaved: The texts of all open documents.
+        kept: What earlier checks of this process have left.
     """
+    kept = kept or Kept()
     shown = display_path(path)
     text = unsaved.get(path)
     if path.suffix == ".json" and text is not None:
         document = Document.parse(shown, text)
         if document.errors:
             return Checked(shown, syntax=document.errors)
-    with overlaid(unsaved):
+    if path.suffix == ".py" and text is not None and not _is_python(text):
+        return Checked(shown, half_typed=True)
+    with overlaid(unsaved), sharing_sources(kept.sources):
         try:
-            session = open_session(Inputs(paths=[path]))
-            if not session.settings.settings.pipeline:
-                # Without pipelines in the settings, what a draft meets is what lies about in the workspace.
-                session = open_session(Inputs(paths=[root]))
-                session = replace(session, pipelines=tuple(p for p in session.pipelines if touches([path], p)))
-            if not session.pipelines:
-                return Checked(shown)
-            result = session.scan()
+            result = _scan(path, root, kept)
         except EaglelintError as error:
             return Checked(shown, messages=(str(error),))
     return Checked(
@@ -71,6 +86,29 @@ def check_document(path: Path, root: Path, unsaved: Mapping[Path, bytes]) -> Che
         facts=tuple(facts for facts in result.facts if facts.draft is not None and _same(facts.draft.path, path)),
         messages=(*result.problems, *result.notes),
     )
+
+
+def _scan(path: Path, root: Path, kept: Kept) -> ScanResult:
+    session = open_session(Inputs(paths=[path]))
+    engine = engine_root_of(path) if path.suffix == ".py" else None
+    if not session.settings.settings.pipeline:
+        # Without pipelines in the settings, what a draft meets is what lies about in the workspace. A look through an
+        # engine's tree takes longer than a keystroke, and typing in it brings no draft.
+        layout = kept.layouts.get(root) if engine is not None else None
+        if layout is None:
+            layout = kept.layouts[root] = open_session(Inputs(paths=[root]))
+        session = replace(layout, pipelines=tuple(p for p in layout.pipelines if touches([path], p)))
+    if session.pipelines:
+        return session.scan()
+    return ScanResult() if engine is None else session.scan_engine_file(engine, path)
+
+
+def _is_python(text: bytes) -> bool:
+    try:
+        index_source(text)
+    except SyntaxError:
+        return False
+    return True
 
 
 def _same(shown: str, path: Path) -> bool:

@@ -10,6 +10,7 @@ from lsprotocol.converters import get_converter
 
 from eaglelint.edits import applicable_edits
 from eaglelint.finding import Edit, Finding, Position, Span
+from eaglelint.project.ignoring import SettingsEdit
 from eaglelint.report.lsp import diagnostic
 from eaglelint.server.check import Checked
 
@@ -41,8 +42,14 @@ def _diagnostic(finding: Finding, columns: Columns) -> lsp.Diagnostic:
     return _CONVERTER.structure(diagnostic(finding, columns), lsp.Diagnostic)
 
 
-def actions(checked: Checked, within: lsp.Range, text: str, columns: Columns) -> Iterator[lsp.CodeAction]:
-    """What can be done about the findings that a range touches."""
+def actions(
+    checked: Checked, within: lsp.Range, text: str, columns: Columns, ignored: Callable[[Finding], SettingsEdit | None]
+) -> Iterator[lsp.CodeAction]:
+    """What can be done about the findings that a range touches.
+
+    Args:
+        ignored: The edit of the settings that silences a finding where no comment can.
+    """
     for finding in checked.findings:
         if not overlaps(to_range(finding.span, columns), within):
             continue
@@ -62,6 +69,13 @@ def actions(checked: Checked, within: lsp.Range, text: str, columns: Columns) ->
                 kind=lsp.CodeActionKind.QuickFix,
                 diagnostics=shown,
                 edit=_workspace_edit([_ignore(finding, text)], columns),
+            )
+        elif (settings := ignored(finding)) is not None:
+            yield lsp.CodeAction(
+                title=f"Ignore {finding.code} in this file ({settings.path.name})",
+                kind=lsp.CodeActionKind.QuickFix,
+                diagnostics=shown,
+                edit=_settings_edit(settings),
             )
 
 
@@ -94,6 +108,24 @@ def _workspace_edit(edits: Iterable[Edit], columns: Columns) -> lsp.WorkspaceEdi
         new = lsp.TextEdit(range=to_range(edit.span, columns), new_text=edit.text)
         changes.setdefault(_uri(edit.span.path), []).append(new)
     return lsp.WorkspaceEdit(changes=dict(changes))
+
+
+def _settings_edit(change: SettingsEdit) -> lsp.WorkspaceEdit:
+    """The settings as a whole: they are short, and a client shows what differs."""
+    uri = change.path.as_uri()
+    start = lsp.Position(0, 0)
+    if change.before is not None:
+        end = lsp.Position(change.before.count("\n") + 1, 0)
+        return lsp.WorkspaceEdit(changes={uri: [lsp.TextEdit(lsp.Range(start, end), change.after)]})
+    return lsp.WorkspaceEdit(
+        document_changes=[
+            lsp.CreateFile(uri=uri, options=lsp.CreateFileOptions(ignore_if_exists=True)),
+            lsp.TextDocumentEdit(
+                text_document=lsp.OptionalVersionedTextDocumentIdentifier(uri=uri),
+                edits=[lsp.TextEdit(lsp.Range(start, start), change.after)],
+            ),
+        ]
+    )
 
 
 def to_range(span: Span, columns: Columns) -> lsp.Range:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
+import sys
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,28 +13,43 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 
 from eaglelint import __version__
-from eaglelint.finding import Position
+from eaglelint.cache.units import cache_directory, keep_in
+from eaglelint.finding import Finding, Position
+from eaglelint.overlay import overlaid
+from eaglelint.project.discovery import engine_root_of
+from eaglelint.project.ignoring import SettingsEdit, ignoring
 from eaglelint.report.excerpt import read_line
-from eaglelint.server.check import Checked, check_document
+from eaglelint.server.check import Checked, Kept, check_document
 from eaglelint.server.convert import actions, diagnostics, fix_all, overlaps, to_range
 from eaglelint.server.life import life_of
 from eaglelint.server.meaning import ListMeaning, list_meanings
+from eaglelint.server.moved import moved
 
 __all__ = ["serve"]
 
-# Long enough that a burst of keystrokes is one check, short enough that nobody waits for it.
-_PAUSE = 0.02
+# What takes longer than a reader would notice is shown as it was known before, and checked meanwhile.
+_PATIENCE = 0.02
+# A target class of an engine takes seconds: it is not begun for every letter.
+_LONG_PAUSE = 0.3
 _SUFFIXES = frozenset({".json", ".py", ".toml", ".yaml", ".yml"})
 
 
 @dataclass(slots=True)
 class _State:
-    """What is known of each open document, by its URI."""
+    """What is known of each open document, by its URI.
+
+    ``found`` holds the text that was checked last, with what was found in it; it may be older than the document.
+    ``pull``, ``refresh`` and ``creates`` say what the client can do: ask for diagnostics, ask again when it is told to,
+    make files.
+    """
 
     checked: dict[str, Checked] = field(default_factory=dict)
+    found: dict[str, tuple[str, Checked]] = field(default_factory=dict)
     waiting: dict[str, asyncio.Task[Checked | None]] = field(default_factory=dict)
     told: set[str] = field(default_factory=set)
     pull: bool = False
+    refresh: bool = False
+    creates: bool = False
 
 
 class Server(LanguageServer):
@@ -42,7 +58,10 @@ class Server(LanguageServer):
     def __init__(self) -> None:
         super().__init__("eaglelint", __version__, text_document_sync_kind=lsp.TextDocumentSyncKind.Incremental)
         self.state = _State()
-        self.worker = ThreadPoolExecutor(1, thread_name_prefix="check")
+        self.kept = Kept()
+        self.worker = ThreadPoolExecutor(
+            1, thread_name_prefix="check", initializer=keep_in, initargs=(cache_directory(),)
+        )
 
     def columns(self, path: str, position: Position) -> int:
         """The 0-based column in the client's units."""
@@ -79,10 +98,17 @@ class Server(LanguageServer):
         name = to_fs_path(uri)
         if name is None or Path(name).suffix not in _SUFFIXES:
             return None
-        await asyncio.sleep(_PAUSE)
         path = Path(name)
-        loop = asyncio.get_running_loop()
-        checked = await loop.run_in_executor(self.worker, check_document, path, self.root_of(path), self.texts())
+        # One that waits for the thread gives way to the next: of a burst of keystrokes the last is checked.
+        if uri in self.state.found and path.suffix == ".py" and engine_root_of(path) is not None:
+            await asyncio.sleep(_LONG_PAUSE)
+        text = self.workspace.get_text_document(uri).source
+        job = self.worker.submit(check_document, path, self.root_of(path), self.texts(), self.kept)
+        # Also where a newer text has come meanwhile: what is found in this one can be moved along.
+        job.add_done_callback(lambda done: self.learn(uri, text, done))
+        checked = await asyncio.wrap_future(job)
+        if checked.half_typed:
+            checked = self.known(uri) or checked
         self.state.checked[uri] = checked
         for message in checked.messages:
             # Each once: the same sentence after every keystroke would drown the others.
@@ -90,6 +116,19 @@ class Server(LanguageServer):
                 self.state.told.add(message)
                 self.window_log_message(lsp.LogMessageParams(lsp.MessageType.Info, message))
         return checked
+
+    def learn(self, uri: str, text: str, done: Future[Checked]) -> None:
+        """Keep what was found in a text; called by the thread that found it."""
+        if done.cancelled() or done.exception() is not None or uri not in self.state.waiting:
+            return
+        if not done.result().half_typed:
+            self.state.found[uri] = text, done.result()
+
+    def known(self, uri: str) -> Checked | None:
+        """What was found in an earlier text, where it stands now."""
+        document = self.workspace.text_documents.get(uri)
+        found = self.state.found.get(uri)
+        return moved(found[1], found[0], document.source) if found is not None and document is not None else None
 
     def begin(self, uri: str) -> asyncio.Task[Checked | None]:
         """Start a check, in place of one that waits for the same document."""
@@ -100,13 +139,22 @@ class Server(LanguageServer):
         self.state.waiting[uri] = task
         if not self.state.pull:
             task.add_done_callback(lambda done: self.publish(uri, done))
+            asyncio.get_running_loop().call_later(_PATIENCE, self.publish_known, uri, task)
         return task
+
+    def publish_known(self, uri: str, task: asyncio.Task[Checked | None]) -> None:
+        """Push what is known while a check takes its time."""
+        if not task.done() and self.state.waiting.get(uri) is task:
+            self.push(uri, self.known(uri))
 
     def publish(self, uri: str, done: asyncio.Task[Checked | None]) -> None:
         """Push what a check found, unless a newer one replaced it."""
         if done.cancelled() or self.state.waiting.get(uri) is not done:
             return
-        checked = done.result()
+        self.push(uri, done.result())
+
+    def push(self, uri: str, checked: Checked | None) -> None:
+        """Publish for the newest text of a document."""
         document = self.workspace.text_documents.get(uri)
         if checked is None or document is None:
             return
@@ -140,6 +188,7 @@ server = Server()
 
 def serve() -> None:
     """Serve on standard input and output until the client leaves."""
+    sys.setswitchinterval(0.001)  # what the thread that checks does must not keep an answer waiting
     server.start_io()
 
 
@@ -147,6 +196,11 @@ def serve() -> None:
 def _initialize(ls: Server, params: lsp.InitializeParams) -> None:
     text_document = params.capabilities.text_document
     ls.state.pull = text_document is not None and text_document.diagnostic is not None
+    workspace = params.capabilities.workspace
+    refresh = workspace.diagnostics if workspace is not None else None
+    edits = workspace.workspace_edit if workspace is not None else None
+    ls.state.creates = edits is not None and lsp.ResourceOperationKind.Create in (edits.resource_operations or ())
+    ls.state.refresh = refresh is not None and bool(refresh.refresh_support)
 
 
 @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
@@ -164,6 +218,7 @@ async def _changed(ls: Server, params: lsp.DidChangeTextDocumentParams) -> None:
 
 @server.feature(lsp.TEXT_DOCUMENT_DID_SAVE)
 async def _saved(ls: Server, params: lsp.DidSaveTextDocumentParams) -> None:
+    ls.kept.layouts.clear()
     for uri in ls.workspace.text_documents:
         ls.begin(uri)
 
@@ -171,9 +226,10 @@ async def _saved(ls: Server, params: lsp.DidSaveTextDocumentParams) -> None:
 @server.feature(lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES)
 async def _files_changed(ls: Server, params: lsp.DidChangeWatchedFilesParams) -> None:
     """Settings, a target or training code changed on disk."""
+    ls.kept.layouts.clear()
     for uri in ls.workspace.text_documents:
         ls.begin(uri)
-    if ls.state.pull:
+    if ls.state.pull and ls.state.refresh:
         ls.workspace_diagnostic_refresh(None)
 
 
@@ -184,6 +240,7 @@ async def _closed(ls: Server, params: lsp.DidCloseTextDocumentParams) -> None:
     if task is not None:
         task.cancel()
     ls.state.checked.pop(uri, None)
+    ls.state.found.pop(uri, None)
     if not ls.state.pull:
         ls.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri=uri, diagnostics=[]))
 
@@ -193,7 +250,14 @@ async def _closed(ls: Server, params: lsp.DidCloseTextDocumentParams) -> None:
     lsp.DiagnosticOptions(inter_file_dependencies=True, workspace_diagnostics=False, identifier="eaglelint"),
 )
 async def _pulled(ls: Server, params: lsp.DocumentDiagnosticParams) -> lsp.RelatedFullDocumentDiagnosticReport:
-    checked = await ls.current(params.text_document.uri)
+    uri = params.text_document.uri
+    task = ls.state.waiting.get(uri)
+    if task is not None and ls.state.refresh and uri in ls.state.found:
+        await asyncio.wait([task], timeout=_PATIENCE)
+        if not task.done():
+            task.add_done_callback(lambda done: done.cancelled() or ls.workspace_diagnostic_refresh(None))
+            return lsp.RelatedFullDocumentDiagnosticReport(items=diagnostics(ls.known(uri) or Checked(""), ls.columns))
+    checked = await ls.current(uri)
     items = diagnostics(checked, ls.columns) if checked is not None else []
     return lsp.RelatedFullDocumentDiagnosticReport(items=items)
 
@@ -207,7 +271,14 @@ async def _actions(ls: Server, params: lsp.CodeActionParams) -> list[lsp.CodeAct
     if checked is None:
         return []
     text = ls.workspace.get_text_document(params.text_document.uri).source
-    found = list(actions(checked, params.range, text, ls.columns))
+    path = Path(to_fs_path(params.text_document.uri) or "")
+
+    def ignored(finding: Finding) -> SettingsEdit | None:
+        with overlaid(ls.texts()):
+            change = ignoring(finding.code, path, ls.root_of(path))
+        return change if change is None or change.before is not None or ls.state.creates else None
+
+    found = list(actions(checked, params.range, text, ls.columns, ignored))
     everything = fix_all(checked, ls.columns)
     found += [everything] if everything is not None else []
     wanted = params.context.only

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import blake2b
 from typing import Protocol
 
-from eaglelint.overlay import unsaved_text
+from eaglelint.overlay import unsaved_text, unsaved_texts
 
 __all__ = ["UNSETTLED", "Dependency", "Snapshot", "Stamps", "fingerprint"]
 
@@ -45,13 +45,31 @@ def fingerprint(content: bytes) -> str:
 class Snapshot:
     """The file system as one run sees it."""
 
-    def __init__(self, stamps: Stamps | None = None) -> None:
+    def __init__(self, stamps: Stamps | None = None, *, lasting: bool = False) -> None:
+        """``lasting``: it takes note of what can change, so that ``holds`` can tell whether something did."""
         self.stamps = stamps
         self.answers: dict[Dependency, str] = {}
+        self._unsaved: dict[str, bytes] = {}
+        self._seen: dict[str, tuple[int, ...] | None] | None = {} if lasting else None
         self._noting: list[set[Dependency]] = []
         self._listed: dict[str, list[str]] = {}
         self._defined: dict[str, dict[tuple[str, str], list[str]]] = {}
         self._states: dict[str, str] = {}
+
+    def holds(self) -> bool:
+        """Whether all that was answered would be answered so again: nothing that was looked at has changed since."""
+        if self._seen is None:
+            return True  # for one run, in which the file system is taken to stand still
+        unsaved = unsaved_texts()
+        if any(unsaved.get(path) != text for path, text in self._unsaved.items()):
+            return False
+        if any(path not in self._unsaved and path in self._seen for path in unsaved):
+            return False
+        return all(_stat(path) == seen for path, seen in self._seen.items())
+
+    def _look(self, path: str) -> None:
+        if self._seen is not None and path not in self._seen:
+            self._seen[path] = _stat(path)
 
     # --- notes ---
 
@@ -175,6 +193,7 @@ class Snapshot:
         """A file's fingerprint; read only where it may have been touched since an earlier run."""
         try:
             if self.stamps is not None and unsaved_text(path) is None:
+                self._look(path)
                 known = self.stamps.known(path, os.stat(path))
                 if known is not None:
                     return known
@@ -185,7 +204,9 @@ class Snapshot:
     def _read(self, path: str) -> tuple[bytes, str]:
         unsaved = unsaved_text(path)
         if unsaved is not None:
+            self._unsaved[os.path.realpath(path)] = unsaved
             return unsaved, fingerprint(unsaved)
+        self._look(path)
         with open(path, "rb") as file:
             before = os.fstat(file.fileno())
             content = file.read()
@@ -196,13 +217,14 @@ class Snapshot:
         return content, mark
 
     def _kind(self, path: str) -> str:
+        self._look(path)
         if unsaved_text(path) is not None or os.path.isfile(path):
             return "file"
         return "directory" if os.path.isdir(path) else _MISSING
 
     def _files(self, directory: str) -> list[str]:
         if directory not in self._listed:
-            self._listed[directory] = sorted(_python_files(directory), key=lambda path: path.split(os.sep))
+            self._listed[directory] = sorted(_python_files(directory, self._look), key=lambda path: path.split(os.sep))
         return self._listed[directory]
 
     def _definitions(self, directory: str) -> dict[tuple[str, str], list[str]]:
@@ -232,11 +254,22 @@ def _digest(parts: Iterable[str]) -> str:
     return fingerprint("\0".join(parts).encode("utf-8", "surrogateescape"))
 
 
-def _python_files(top: str) -> Iterator[str]:
+def _stat(path: str) -> tuple[int, ...] | None:
+    """What changes when a file or directory does; None where there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_mode, found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
+
+
+def _python_files(top: str, look: Callable[[str], None]) -> Iterator[str]:
     pending = [top]
     while pending:
+        directory = pending.pop()
+        look(directory)
         try:
-            with os.scandir(pending.pop()) as entries:
+            with os.scandir(directory) as entries:
                 for entry in entries:
                     if entry.is_dir(follow_symlinks=False):
                         pending.append(entry.path)

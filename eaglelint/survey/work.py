@@ -30,7 +30,7 @@ from eaglelint.survey.sharing import shared_by_weight
 from eaglelint.survey.startup import read_startup
 from eaglelint.survey.wrappers import wrappers
 
-__all__ = ["engine_facts", "survey_source"]
+__all__ = ["engine_facts", "survey_file", "survey_source"]
 
 _MIN_FILES = 4  # for less, starting processes takes longer than the work
 _MANY_OBJECTS = 400_000
@@ -42,7 +42,20 @@ def survey_source(
     """All facts about an engine's source; files that could not be read are added to ``unreadable``."""
     handle = open_source(spec, root=Path.cwd(), snapshot=snapshot)
     handle.source.tree.unreadable = unreadable
-    parts = _by_file(handle.engine.target_classes(handle.source))
+    return _survey(spec, handle, handle.engine.target_classes(handle.source), processes)
+
+
+def survey_file(spec: str, path: Path) -> EngineFacts:
+    """The facts about an engine's source, of its target classes only those that one file defines."""
+    handle = open_source(spec, root=Path.cwd())
+    found = handle.engine.target_classes(handle.source)
+    return _survey(spec, handle, [binding for binding in found if binding.module.path == path], 1, path)
+
+
+def _survey(
+    spec: str, handle: EngineHandle, classes: Iterable[Binding], processes: int | None, only: Path | None = None
+) -> EngineFacts:
+    parts = _by_file(classes)
     found: dict[_Part, tuple[ClassFacts, ...]] = {}
     for part in parts:
         known = _unit(handle, part).recall()
@@ -58,7 +71,9 @@ def survey_source(
     engine, source = handle.engine, handle.source
     return replace(
         engine_facts(handle, tuple(facts for part in parts for facts in found[part])),
-        wrappers=source.remember("wrappers", vars(engine), lambda: wrappers(engine, source)),
+        wrappers=source.remember(
+            "wrappers", (vars(engine), None if only is None else str(only)), lambda: wrappers(engine, source, only)
+        ),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import libcst as cst
 
@@ -23,10 +24,14 @@ __all__ = ["wrappers"]
 _MAKES = re.compile(r"self\.\w+\s*(?::[^=\n]+)?=\s*\(?\s*([A-Z]\w+)\(")
 
 
-def wrappers(engine: Engine, source: EngineSource) -> tuple[Wrapper, ...]:
-    """Each class of an engine's registry whose ``__init__`` makes a model that has a setter, without one of its own."""
+def wrappers(engine: Engine, source: EngineSource, only: Path | None = None) -> tuple[Wrapper, ...]:
+    """Each class of an engine's registry whose ``__init__`` makes a model that has a setter, without one of its own.
+
+    With ``only``, those that this file defines.
+    """
     machine = Machine(source.tree)
-    return tuple(found for binding in engine.entry_classes(source) if (found := _wrapper(machine, engine, binding)))
+    entries = [binding for binding in engine.entry_classes(source) if only in (None, binding.module.path)]
+    return tuple(found for binding in entries if (found := _wrapper(machine, engine, binding)))
 
 
 def _wrapper(machine: Machine, engine: Engine, binding: Binding) -> Wrapper | None:

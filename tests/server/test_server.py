@@ -15,6 +15,8 @@ import pytest_lsp
 from lsprotocol import types as lsp
 from pytest_lsp import ClientServerConfig, LanguageClient
 
+from eaglelint.session import Inputs, open_session
+
 REPOSITORY = Path(__file__).parents[2]
 SERVER = [sys.executable, "-m", "eaglelint", "lsp"]
 
@@ -135,6 +137,27 @@ async def test_training_code_counts_while_it_is_typed(client: LanguageClient, ex
 
 
 @pytest.mark.asyncio
+async def test_an_engine_s_own_file(client: LanguageClient, example: Path) -> None:
+    """A file of an engine's tree shows what a scan of the tree finds in it; typing moves the marks and mends them."""
+    tree = Path(shutil.copytree(REPOSITORY / "tests/rules/projects/sound-sglang", example.parent / "engine"))
+    file = tree / "sglang/srt/models/llama.py"
+    text = file.read_text("utf-8")
+    faulty = text.replace("append(stream(hidden_states, residual))", "append(hidden_states)")
+    file.write_text(faulty, "utf-8")
+    scanned = open_session(Inputs(paths=[tree], cache=False)).scan().findings
+    expected = [(finding.code, finding.message, finding.span.start.line - 1) for finding in scanned]
+    uri = opened(client, file)
+    found = await shown(client, uri)
+    assert [(row.code, row.message.split("\n")[0], row.range.start.line) for row in found] == expected
+    assert [code for code, _, _ in expected] == ["VAL001", "VAL001"]
+    changed(client, uri, 2, f"# a line more\n{faulty}\ndef half(")
+    lines = [line + 1 for _, _, line in expected]
+    await shown(client, uri, lambda found: [row.range.start.line for row in found] == lines)
+    changed(client, uri, 3, text)
+    await shown(client, uri, nothing)
+
+
+@pytest.mark.asyncio
 async def test_columns_are_in_the_units_that_were_agreed(pulling: LanguageClient, example: Path) -> None:
     """Asked for, in bytes, behind characters of several bytes."""
     config = example / "draft/config.json"
@@ -167,7 +190,11 @@ async def test_what_is_offered(client: LanguageClient, example: Path) -> None:
         )
         return [action for action in result or () if isinstance(action, lsp.CodeAction)]
 
-    fix, everything = await offered()
+    fix, ignore, everything = await offered()
+    assert (ignore.title, ignore.is_preferred) == ("Ignore CAP002 in this file (eaglelint.toml)", None)
+    assert ignore.edit is not None and ignore.edit.changes is not None
+    (settings,) = ignore.edit.changes[(example / "eaglelint.toml").as_uri()]
+    assert settings.new_text.endswith('[per-file-ignores]\n"draft/config.json" = ["CAP002"]\n')
     assert (fix.title, fix.is_preferred, everything.kind) == ("Write [2, 30, 58]", True, "source.fixAll")
     for action in (fix, everything):
         assert action.edit is not None and action.edit.changes is not None
