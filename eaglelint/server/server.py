@@ -24,6 +24,7 @@ from eaglelint.server.convert import actions, diagnostics, fix_all, overlaps, to
 from eaglelint.server.life import life_of
 from eaglelint.server.meaning import ListMeaning, list_meanings
 from eaglelint.server.moved import moved
+from eaglelint.server.worker import Worker
 
 __all__ = ["serve"]
 
@@ -62,6 +63,7 @@ class Server(LanguageServer):
         self.worker = ThreadPoolExecutor(
             1, thread_name_prefix="check", initializer=keep_in, initargs=(cache_directory(),)
         )
+        self.engines = Worker()
 
     def columns(self, path: str, position: Position) -> int:
         """The 0-based column in the client's units."""
@@ -99,11 +101,13 @@ class Server(LanguageServer):
         if name is None or Path(name).suffix not in _SUFFIXES:
             return None
         path = Path(name)
-        # One that waits for the thread gives way to the next: of a burst of keystrokes the last is checked.
-        if uri in self.state.found and path.suffix == ".py" and engine_root_of(path) is not None:
+        # One that waits for its turn gives way to the next: of a burst of keystrokes the last is checked.
+        long = path.suffix == ".py" and engine_root_of(path) is not None
+        if long and uri in self.state.found:
             await asyncio.sleep(_LONG_PAUSE)
         text = self.workspace.get_text_document(uri).source
-        job = self.worker.submit(check_document, path, self.root_of(path), self.texts(), self.kept)
+        asked = path, self.root_of(path), self.texts()
+        job = self.engines.submit(*asked) if long else self.worker.submit(check_document, *asked, self.kept)
         # Also where a newer text has come meanwhile: what is found in this one can be moved along.
         job.add_done_callback(lambda done: self.learn(uri, text, done))
         checked = await asyncio.wrap_future(job)
@@ -118,7 +122,7 @@ class Server(LanguageServer):
         return checked
 
     def learn(self, uri: str, text: str, done: Future[Checked]) -> None:
-        """Keep what was found in a text; called by the thread that found it."""
+        """Keep what was found in a text; called as soon as it has been found."""
         if done.cancelled() or done.exception() is not None or uri not in self.state.waiting:
             return
         if not done.result().half_typed:
@@ -189,7 +193,10 @@ server = Server()
 def serve() -> None:
     """Serve on standard input and output until the client leaves."""
     sys.setswitchinterval(0.001)  # what the thread that checks does must not keep an answer waiting
-    server.start_io()
+    try:
+        server.start_io()
+    finally:
+        server.engines.stop()
 
 
 @server.feature(lsp.INITIALIZE)
@@ -219,6 +226,7 @@ async def _changed(ls: Server, params: lsp.DidChangeTextDocumentParams) -> None:
 @server.feature(lsp.TEXT_DOCUMENT_DID_SAVE)
 async def _saved(ls: Server, params: lsp.DidSaveTextDocumentParams) -> None:
     ls.kept.layouts.clear()
+    ls.engines.forget()
     for uri in ls.workspace.text_documents:
         ls.begin(uri)
 
@@ -227,6 +235,7 @@ async def _saved(ls: Server, params: lsp.DidSaveTextDocumentParams) -> None:
 async def _files_changed(ls: Server, params: lsp.DidChangeWatchedFilesParams) -> None:
     """Settings, a target or training code changed on disk."""
     ls.kept.layouts.clear()
+    ls.engines.forget()
     for uri in ls.workspace.text_documents:
         ls.begin(uri)
     if ls.state.pull and ls.state.refresh:
