@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from eaglelint.artifacts.draft import DraftConfig
+from eaglelint.survey.facts import Join
 
 if TYPE_CHECKING:
+    from eaglelint.engines.base import DraftRegistry
     from eaglelint.serving import EngineHandle
 
 __all__ = ["DraftClass", "draft_class"]
@@ -22,12 +24,14 @@ class DraftClass:
         names: The names under which it looks for the class, the config's own first.
         registered: Whether it finds one of them.
         known: The classes of drafts that it registers.
+        join: In which order the class joins the token's embedding and the hidden state; None where that is not plain.
     """
 
     engine: str
     names: tuple[str, ...]
     registered: bool
     known: tuple[str, ...]
+    join: Join | None = None
 
 
 def draft_class(handle: EngineHandle, draft: DraftConfig) -> DraftClass | None:
@@ -43,4 +47,13 @@ def draft_class(handle: EngineHandle, draft: DraftConfig) -> DraftClass | None:
     if not known:
         return None
     names = engine.draft_names(draft.architectures)
-    return DraftClass(handle.source.label, names, any(name in every for name in names), known)
+    found = [name for name in names if name in every]
+    join = handle.source.remember("draft's join", (vars(engine), found[:1]), lambda: _join(handle, engine, found))
+    return DraftClass(handle.source.label, names, bool(found), known, join)
+
+
+def _join(handle: EngineHandle, engine: DraftRegistry, names: list[str]) -> Join | None:
+    from eaglelint.survey.join_order import join_of
+
+    binding = engine.draft_binding(handle.source, names[0]) if names else None
+    return None if binding is None else join_of([binding.module])

@@ -19,6 +19,7 @@ from eaglelint.survey.facts import (
     DroppedKey,
     EngineFacts,
     GraphsBeforeIds,
+    Join,
     JoinedWhileNone,
     KeyRead,
     Place,
@@ -40,6 +41,7 @@ __all__ = [
     "EngineFacts",
     "Facts",
     "GraphsBeforeIds",
+    "Join",
     "JoinedWhileNone",
     "KeyRead",
     "Place",
@@ -89,7 +91,8 @@ class Facts:
     ``checkpoint`` and ``target_checkpoint`` are the headers of what lies beside the two configs; None where nothing
     does. ``embeddings`` holds some rows of both embeddings where both have one; ``tokenizers`` says how the two
     tokenizers differ, where they do. ``launch`` is the command that starts the engine, where the user named one.
-    ``draft_classes`` says of each engine whose source is at hand whether it registers the draft's class.
+    ``draft_classes`` says of each engine whose source is at hand whether it registers the draft's class, and in which
+    order that class joins the embedding and the hidden state; ``trained_join`` says the latter of the training code.
     """
 
     draft: DraftConfig | None
@@ -105,6 +108,7 @@ class Facts:
     tokenizers: TokenizerPair | None = None
     launch: Launch | None = None
     draft_classes: tuple[DraftClass, ...] = ()
+    trained_join: Join | None = None
 
 
 Check = Callable[["Rule", Facts], Iterator[Finding]]

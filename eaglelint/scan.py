@@ -20,7 +20,7 @@ from eaglelint.project.pipelines import PipelineInput
 from eaglelint.rule import Facts, Rule, Served
 from eaglelint.sharing import sharing_sources
 from eaglelint.suppress import Suppressed
-from eaglelint.survey.facts import EngineFacts, Run
+from eaglelint.survey.facts import EngineFacts, Join, Run
 from eaglelint.traceable import with_trace
 from eaglelint.wiring import Slot, Wiring
 
@@ -147,7 +147,16 @@ def gather(
         problems += end.source.problems
     servings = tuple(_judge(end, draft, training) for end in ends)
     engines = tuple(facts for end in ends if (facts := _engine(end)) is not None)
-    found = Facts(draft, target, training, servings, engines, draft_classes=classes)
+    joined = any(cls.join is not None for cls in classes) and bool(pipeline.training)
+    found = Facts(
+        draft,
+        target,
+        training,
+        servings,
+        engines,
+        draft_classes=classes,
+        trained_join=_trained_join(pipeline) if joined else None,
+    )
     found, broken, more = with_files(found, pipeline.draft, pipeline.target, pipeline.launch)
     progress("asking the rules")
     return found, problems + broken, notes + more
@@ -216,6 +225,12 @@ def _training(
     progress("deriving what the draft was trained on")
     result = derive_training(pipeline.training, num_layers=target.num_layers, relative_to=Path.cwd())
     return result.wiring, result.problems
+
+
+def _trained_join(pipeline: PipelineInput) -> Join | None:
+    from eaglelint.trainers.joined import trained_join
+
+    return trained_join(pipeline.training, Path.cwd())
 
 
 def _declared(

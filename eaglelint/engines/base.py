@@ -96,16 +96,16 @@ class DraftRegistry(Protocol):
     def draft_names(self, architectures: tuple[str, ...]) -> tuple[str, ...]:
         """The names under which the registry is asked for a draft with these architectures."""
 
+    def draft_binding(self, source: EngineSource, name: str) -> Binding | None:
+        """The class that the registry has for a draft under exactly this name."""
+
 
 @runtime_checkable
-class ConfigAdapters(Protocol):
+class ConfigAdapters(DraftRegistry, Protocol):
     """An engine that rewrites drafts' configs of another format."""
 
     def adapters(self, source: EngineSource) -> dict[str, Binding]:
         """The functions that rewrite one, by the kind of draft as the foreign config names it."""
-
-    def draft_binding(self, source: EngineSource, name: str) -> Binding | None:
-        """The class that the registry of drafts has under exactly this name."""
 
 
 @runtime_checkable

@@ -56,6 +56,9 @@ class SGLang:
     def draft_names(self, architectures: tuple[str, ...]) -> tuple[str, ...]:
         return architectures
 
+    def draft_binding(self, source: EngineSource, name: str) -> Binding | None:
+        return self.target_class(source, name)
+
     def target_class(self, source: EngineSource, name: str) -> Binding | None:
         found = list(source.tree.find_classes(name, (source.package / "srt" / "models",)))
         # Two files may define a class of one name: the registry takes the one that its file's EntryClass lists.

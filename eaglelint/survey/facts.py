@@ -13,6 +13,7 @@ __all__ = [
     "DroppedKey",
     "EngineFacts",
     "GraphsBeforeIds",
+    "Join",
     "JoinedWhileNone",
     "KeyRead",
     "Place",
@@ -202,6 +203,14 @@ class Reader:
     reads: tuple[KeyRead, ...]
     swallowed: tuple[tuple[Place, Place], ...] = ()
     decides: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Where a draft's class joins the token's embedding and the hidden state, and which comes first."""
+
+    order: tuple[str, str]
+    place: Place
 
 
 @dataclass(frozen=True, slots=True)
