@@ -13,8 +13,8 @@ from eaglelint.cache.units import active_store
 from eaglelint.derive import Deriver, ServingRequest, definition, derive_serving, reads_ids_at
 from eaglelint.engines.base import Engine, EngineSource
 from eaglelint.engines.lmdeploy import LMDeploy
-from eaglelint.engines.profile import Profile
-from eaglelint.engines.profile_file import bundled_profile, bundled_versions, read_profile
+from eaglelint.engines.profile import ANY_TARGET, Profile
+from eaglelint.engines.profile_file import bundled_engines, bundled_profile, bundled_versions, read_profile
 from eaglelint.engines.recall import recall, takes_ids_at
 from eaglelint.engines.release import package_version
 from eaglelint.engines.sglang import SGLang
@@ -152,6 +152,8 @@ class ProfileHandle:
 
     @property
     def where(self) -> str:
+        if self.profile.by_hand:
+            return "as it was read by hand"
         return f"as {self.file} has it" if self.file else "as its bundled profile has it"
 
     @property
@@ -162,6 +164,8 @@ class ProfileHandle:
         return [*self.profile.classes]
 
     def target_class(self, name: str) -> Binding | str | None:
+        if self.profile.by_hand:
+            return ANY_TARGET
         name = self.profile.aliases.get(name, name)
         return name if name in self.profile.classes or name in self.profile.without_capture else None
 
@@ -231,9 +235,10 @@ def open_serving(spec: str, *, root: Path, display_root: Path | None = None) -> 
 
 def _known(spec: str, name: str) -> str:
     name = name.lower().replace("_", "-")
-    if name not in ENGINES:
+    known = sorted({*ENGINES, *bundled_engines()})
+    if name not in known:
         raise WrongUsage(
-            f"--serving {spec}: no engine of that name is known. Known are {', '.join(sorted(ENGINES))}; "
+            f"--serving {spec}: no engine of that name is known. Known are {', '.join(known)}; "
             "write sglang@PATH for a source tree or sglang for the installed package."
         )
     return name
@@ -250,6 +255,9 @@ def open_source(
     """
     found = _SPEC.fullmatch(spec.strip())
     name = _known(spec, found.group(1) if found else spec)
+    if name not in ENGINES:
+        releases = " or ".join(f"{name}=={version}" for version in bundled_versions(name))
+        raise WrongUsage(f"--serving {spec}: {name}'s source is not interpreted. Name what was read of it: {releases}.")
     engine, path = ENGINES[name], found.group(2) if found else None
     if path is None:
         package = _installed(engine)

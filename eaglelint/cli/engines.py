@@ -36,19 +36,26 @@ class EnginesFormat(str, Enum):
 @app.command("list")
 def list_engines() -> None:
     """List the engines that can be named: bundled profiles and installed packages, with what is known of each."""
-    from eaglelint.engines.profile_file import bundled_versions
+    from eaglelint.engines.profile_file import bundled_engines, bundled_versions
     from eaglelint.exceptions import UnreadableInput
     from eaglelint.serving import ENGINES, ProfileHandle, open_serving
 
-    for name in sorted(ENGINES):
+    for name in sorted({*ENGINES, *bundled_engines()}):
         for version in bundled_versions(name):
             end = open_serving(f"{name}=={version}", root=Path.cwd())
             assert isinstance(end, ProfileHandle)
+            if end.profile.by_hand:
+                typer.echo(f"{name}=={version}: any target; read by hand, for the source is not interpreted")
+                for fact in end.profile.by_hand:
+                    typer.echo(f"    {fact}")
+                continue
             counts = end.profile.counts("eagle3")
             typer.echo(
                 f"{name}=={version}: {sum(counts.values())} target classes; for EAGLE-3 "
                 + ", ".join(f"{counts[status]} {status}" for status in ("exact", "conditional", "unknown"))
             )
+        if name not in ENGINES:
+            continue
         try:
             end = open_serving(name, root=Path.cwd())
         except UnreadableInput:

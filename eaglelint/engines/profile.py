@@ -17,6 +17,7 @@ from eaglelint.engines.formula import IdsCondition
 from eaglelint.wiring import Form, Status
 
 __all__ = [
+    "ANY_TARGET",
     "PLACES",
     "CaptureRule",
     "Case",
@@ -32,6 +33,9 @@ __all__ = [
     "TargetClass",
     "place_of",
 ]
+
+ANY_TARGET = "any target"
+"""The class of a profile that was read by hand: the engine's code is the same for all of its targets."""
 
 Place = Literal["below", "embedding", "inner", "last", "above"]
 PLACES: tuple[Place, ...] = ("below", "embedding", "inner", "last", "above")
@@ -224,6 +228,8 @@ class Profile:
         aliases: Architectures that the engine serves with a class of another name.
         without_capture: Architectures that the engine serves and that capture nothing for a draft.
         sources: How many source files the answers rest on, and a hash over them.
+        by_hand: What a person read, and where, for an engine whose source eaglelint does not interpret; such a profile
+            has one class, ``any target``.
     """
 
     engine: str
@@ -235,6 +241,7 @@ class Profile:
     aliases: MappingOf[str, str] = field(default_factory=dict)
     without_capture: tuple[str, ...] = ()
     sources: tuple[int, str] = (0, "")
+    by_hand: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:

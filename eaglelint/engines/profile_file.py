@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
@@ -15,7 +16,7 @@ from eaglelint.exceptions import UnreadableInput
 if TYPE_CHECKING:
     from eaglelint.engines.profile import Profile
 
-__all__ = ["bundled_profile", "bundled_versions", "profile_text", "read_profile", "write_profile"]
+__all__ = ["bundled_engines", "bundled_profile", "bundled_versions", "profile_text", "read_profile", "write_profile"]
 
 SCHEMA_VERSION = 1
 _MAX_BYTES = 16 * 1024 * 1024
@@ -27,6 +28,14 @@ def bundled_versions(engine: str) -> tuple[str, ...]:
     names = (entry.name for entry in files("eaglelint.engines.profiles").iterdir())
     found = (name[len(engine) + 1 : -len(".json")] for name in names if _is_profile(name, engine))
     return tuple(sorted(found, key=_release))
+
+
+@cache
+def bundled_engines() -> tuple[str, ...]:
+    """The engines of which a profile comes with eaglelint."""
+    names = (entry.name for entry in files("eaglelint.engines.profiles").iterdir())
+    found = (re.fullmatch(r"(.+)-[0-9a-f]+(?:\.[0-9a-z]+)*\.json", name) for name in names)
+    return tuple(sorted({match[1] for match in found if match}))
 
 
 def _is_profile(name: str, engine: str) -> bool:
