@@ -56,7 +56,7 @@ def sentence(stderr: str) -> str:
         ),
         pytest.param(
             ("scan", *PIPELINE, "--serving", "other"),
-            ("--serving other: no engine of that name", "Known are lmdeploy, sglang, vllm"),
+            ("--serving other: no engine of that name", "Known are llama.cpp, lmdeploy, mlx-vlm, sglang, vllm"),
             id="unknown engine",
         ),
         pytest.param(
