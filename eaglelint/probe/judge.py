@@ -16,13 +16,14 @@ _STEPS: Mapping[str, frozenset[str]] = {
     "SHP004": frozenset({"fc", "embedding", "norm"}),
     "SHP006": frozenset({"fc"}),
     "SHP007": frozenset({"mask"}),
+    "VOC001": frozenset({"map"}),
     "VOC002": frozenset({"map"}),
     "VOC003": frozenset({"head", "embedding", "map"}),
 }
 """The steps of the run at which what a rule says must show, if it is so."""
 
 # Rules whose finding may be of a kind that no run of shapes shows: a map that leads to wrong words fits all the same.
-_SILENT = frozenset({"VOC002", "VOC003"})
+_SILENT = frozenset({"VOC001", "VOC002", "VOC003"})
 
 
 def shape_verdict(finding: Finding, runs: Sequence[ShapeRun]) -> Probe | None:

@@ -87,6 +87,10 @@ def run_shapes(
         return _Run(path, device, dtype or DTYPES[path.dtype], tokens, files).run()
 
 
+def _joined(*parts: torch.Tensor) -> torch.Tensor:
+    return torch.cat(parts, dim=-1)
+
+
 def _room() -> int:
     """Bytes that one tensor may take: half of the machine's memory."""
     try:
@@ -154,25 +158,31 @@ class _Run:
     ) -> torch.Tensor:
         """One operation; where it fails, zeros of the shape that should have come out."""
         try:
-            result = make(*inputs)
+            result = self._made(make, inputs)
         except (RuntimeError, IndexError, AssertionError) as error:
-            self._fail(step, tensor, self._as_on_a_server(error, make, inputs))
+            self._fail(step, tensor, error)
             return self._zeros(*gives)
         shown = " × ".join(str(list(item.shape)) for item in inputs)
         self.steps.append(f"{step} {tensor}: {shown} -> {list(result.shape)}")
         return result if tuple(result.shape) == gives else self._zeros(*gives)
 
-    def _as_on_a_server(
-        self, error: Exception, make: Callable[..., torch.Tensor], inputs: tuple[torch.Tensor, ...]
-    ) -> Exception:
-        """The meta device words some errors otherwise; the CPU says them as a server does, before it computes."""
+    def _made(self, make: Callable[..., torch.Tensor], inputs: tuple[torch.Tensor, ...]) -> torch.Tensor:
+        """The result; on the meta device without values.
+
+        Only products of matrices are large, and only they are left to that device. The rest runs on the CPU with one
+        zero seen from everywhere: torch's meta kernels for it take a second to import. The CPU also says why a product
+        cannot be, before it computes one, in the words of a server, which meta has not.
+        """
         if self.device.type != "meta":
-            return error
+            return make(*inputs)
+        alike = tuple(torch.zeros((), dtype=item.dtype).expand(item.shape) for item in inputs)
+        if make is not F.linear:
+            return self._zeros(*make(*alike).shape)
         try:
-            make(*(torch.zeros((), dtype=item.dtype).expand(item.shape) for item in inputs))
-        except (RuntimeError, IndexError, AssertionError) as said:
-            return said
-        return error
+            return make(*inputs)
+        except RuntimeError:
+            make(*alike)
+            raise
 
     def _build(self) -> None:
         depth, there = self.path.layers
@@ -194,7 +204,7 @@ class _Run:
         weight = self.path.embedding
         assert weight is not None
         table = self._load("embedding", weight)
-        ids = torch.arange(self.tokens, device=self.device) % max(1, table.shape[0])
+        ids = torch.zeros(self.tokens, dtype=torch.int64, device=self.device)
         width = self.path.width
         embeds = self._try("embedding", weight.name, F.embedding, ids, table, gives=(self.tokens, table.shape[-1]))
         if embeds.shape[-1] != width:
@@ -211,8 +221,7 @@ class _Run:
 
     def _states(self) -> torch.Tensor:
         feed = self.path.feed
-        states = [self._zeros(self.tokens, feed.width) for _ in range(feed.states)]
-        states_joined = torch.cat(states, dim=-1) if states else self._zeros(self.tokens, 0)
+        states_joined = self._zeros(self.tokens, feed.states * feed.width)
         self.steps.append(f"states: {feed.states} of {feed.width} -> {list(states_joined.shape)}")
         mask = self.path.mask_hidden
         if mask is not None:
@@ -237,9 +246,8 @@ class _Run:
         norms = self.path.state_norms
         if norms:
             parts = states.chunk(len(norms), dim=-1)
-            states = torch.cat(
-                [self._rms("norm", norm, part) for norm, part in zip(norms, parts, strict=False)], dim=-1
-            )
+            normed = [self._rms("norm", norm, part) for norm, part in zip(norms, parts, strict=False)]
+            states = self._try("norm", "cat(states)", _joined, *normed, gives=tuple(states.shape))
         return states
 
     def _rms(self, step: Step, weight: Weight | None, value: torch.Tensor) -> torch.Tensor:
@@ -264,9 +272,7 @@ class _Run:
 
     def _join(self, step: Step, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
         gives = (self.tokens, left.shape[-1] + right.shape[-1])
-        return self._try(
-            step, "cat(embedding, state)", lambda a, b: torch.cat((a, b), dim=-1), left, right, gives=gives
-        )
+        return self._try(step, "cat(embedding, state)", _joined, left, right, gives=gives)
 
     def _first_layer(self, embeds: torch.Tensor, hidden: torch.Tensor) -> None:
         path = self.path
