@@ -35,7 +35,10 @@ def render_trace(trace: Trace, *, console: Console) -> None:
     """
     width = console.width if console.is_terminal else _PIPE_WIDTH
     for line in _lines(trace, width):
-        console.print(line, soft_wrap=not console.is_terminal, no_wrap=True, overflow="ellipsis")
+        if console.is_terminal:
+            console.print(line, no_wrap=True, overflow="ellipsis")
+        else:
+            console.print(line, soft_wrap=True)
 
 
 def _lines(trace: Trace, width: int) -> Iterator[Text]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import libcst as cst
 
+from eaglelint.source.collectives import COLLECTIVE
 from eaglelint.source.construct import REST, bind_arguments, function_node, run_initialiser, sets_attribute
 from eaglelint.source.effort import follow, may_have_collected, may_have_written
 from eaglelint.source.externals import call_external
@@ -43,7 +44,6 @@ from eaglelint.source.values import (
 
 __all__ = ["call_expression", "call_value", "carries_stream", "construct", "run_context", "tensors_in"]
 
-_COLLECTIVE = re.compile(r"(?:.*_)?(?:all_?reduce|all_?gather|reduce_scatter|broadcast)(?:_.*)?")
 _NORM = re.compile(r"norm", re.IGNORECASE)
 _HARMLESS = re.compile(r"(?:^|\.)(?:print|debug|info|warning|error|log|record_stream)\w*$|^torch\.|^F\.|^nn\.")
 _EMBEDDING = re.compile(r"Embedding$|^embed_tokens$")
@@ -168,7 +168,7 @@ def _simple_call(
         return Unknown("the norm of something unknown") if _is_named(callee, _NORM, name) and args else MISSING
     if (
         isinstance(callee, Function | BoundMethod | External | Unknown)
-        and _COLLECTIVE.fullmatch(name)
+        and COLLECTIVE.fullmatch(name)
         and len(tensors) == 1
     ):
         known = machine.assumed("tp_size")

@@ -172,6 +172,25 @@ class Graph:
         """Whether there is a node for a name at a place."""
         return (outline, line, column, name) in self._places
 
+    def place_of(self, tree: ast.Name | ast.Attribute, scope: Scope, name: str) -> int | None:
+        """The node of a name in the code, once its function is read."""
+        at, end = (
+            (tree.lineno, tree.col_offset) if isinstance(tree, ast.Name) else (tree.end_lineno, tree.end_col_offset)
+        )
+        line = scope.outline.lines[(at or 1) - 1]
+        column = end or 0
+        if not line.isascii():
+            column = len(line.encode()[:column].decode(errors="replace"))
+        if isinstance(tree, ast.Attribute):
+            column -= len(name)
+        return self._places.get((scope.outline, at or 1, column + 1, name))
+
+    def result_of(self, tree: ast.Call, scope: Scope) -> Node | None:
+        """The node of a call's result, once the function that it stands in is read."""
+        tag = f"\0call@{tree.end_lineno}:{tree.end_col_offset}"
+        found = self._places.get((scope.outline, tree.lineno, tree.col_offset + 1, tag))
+        return None if found is None else self.nodes[found]
+
     def edge(self, start: int, edge: Edge) -> None:
         if start == edge.to and not edge.push and not edge.pop:
             return

@@ -11,6 +11,7 @@ from eaglelint.exceptions import UnreadableInput, WrongUsage
 from eaglelint.trace.conditions import guard_texts
 from eaglelint.trace.follow import Reached, State, follow
 from eaglelint.trace.graph import Edge, Node
+from eaglelint.trace.known import Known
 from eaglelint.trace.links import Links
 from eaglelint.trace.model import Flow, Kind, Occurrence, Trace
 from eaglelint.trace.nullness import Nullness
@@ -217,8 +218,14 @@ def _occurrences(links: Links, reached: Reached, seeds: list[Node]) -> list[Occu
     name = seeds[0].name if seeds else ""
     nullness = Nullness(links)
     none = {number: nullness.at(nodes[number]) for number in sorted(ordered, key=lambda n: nodes[n].name != name)}
+    values = Known(links)
     return [
-        _occurrence(nodes[number], none[number], tuple(sorted(flows.get(number, {}).values(), key=lambda f: f.to)))
+        _occurrence(
+            nodes[number],
+            values.at(nodes[number]),
+            none[number],
+            tuple(sorted(flows.get(number, {}).values(), key=lambda f: f.to)),
+        )
         for number in ordered
     ]
 
@@ -257,7 +264,9 @@ def _written(node: ast.expr) -> str:
     return text if len(text) <= 60 else f"…{text[-58:]}"
 
 
-def _occurrence(node: Node, may_be_none: tuple[str, ...] | None, flows: tuple[Flow, ...]) -> Occurrence:
+def _occurrence(
+    node: Node, value: str | None, may_be_none: tuple[str, ...] | None, flows: tuple[Flow, ...]
+) -> Occurrence:
     return Occurrence(
         path=node.scope.outline.display,
         line=node.line,
@@ -266,7 +275,7 @@ def _occurrence(node: Node, may_be_none: tuple[str, ...] | None, flows: tuple[Fl
         kind=cast("Kind", node.kind),
         guards=guard_texts(node.guards),
         name=node.name,
-        value=None,
+        value=value,
         code=_code(node),
         flows=flows,
         may_be_none=may_be_none,

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import jsonschema
@@ -26,6 +27,17 @@ def store(aux, cat):
 """
 
 
+def undocumented(value: Any, schema: dict[str, Any]) -> set[str]:
+    """Keys of a document that its schema does not describe."""
+    if isinstance(value, list):
+        return {key for item in value for key in undocumented(item, schema.get("items", {}))}
+    if not isinstance(value, dict):
+        return set()
+    described = schema.get("properties", {})
+    unknown = {key for key in value if not described.get(key, {}).get("description")}
+    return unknown.union(*(undocumented(item, described.get(key, {})) for key, item in value.items()))
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     (tmp_path / "model.py").write_text(SOURCE)
@@ -38,6 +50,7 @@ def test_json_follows_its_schema(run: Run, project: Path) -> None:
     document = json.loads(result.stdout)
     schema = json.loads((files("eaglelint.schemas") / "trace.schema.json").read_text())
     jsonschema.validate(document, schema)
+    assert undocumented(document, schema) == set()
     items = document["occurrences"]
     assert [(i["path"], i["line"], i["column"]) for i in items if i["name"] == "kept"] == [
         ("model.py", 2, 5),

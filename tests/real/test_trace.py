@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import io
+import json
 import tokenize
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from eaglelint.serving import open_source
@@ -52,6 +55,30 @@ def test_the_way_is_the_one_that_was_read(row: dict[str, Any]) -> None:
                     pending.append(flow.to)
         reached = {index for index in seen if f"{items[index].path}:{items[index].line} {items[index].name}" == place}
         assert reached, f"{place} is not reached"
+
+
+def test_what_is_known_of_the_states() -> None:
+    """From the capture in the model over both ways to join: which states, their shape, and what a mode leaves open."""
+    (row,) = [row for row in ROWS if row["symbol"] == "layers_to_capture"]
+    items = answer(row | {"symbol": "aux_hidden_states", "to": None}).occurrences
+    found = {(item.line, item.kind): item.value for item in items}
+    (pruned,) = [item.value for item in items if (item.line, item.name) == (446, "aux_pruned_states")]
+    states = "[h[i] for i in self.layers_to_capture], each [{}, H] (hidden_states + residual before layer i)"
+    joined = "h[i] for i in self.layers_to_capture, joined along dimension -1: [{}, n·H] with n layers in self.layers_to_capture, 3 by default"
+    for place in ((2726, "mutation"), (2728, "mutation"), (2778, "returned"), (2928, "passed"), (292, "parameter")):
+        assert found[place] == states.format("tokens"), place
+    assert pruned == states.format("last_index")
+    assert found[531, "returned"] == states.format("…")  # every token with FULL, the last ones with LAST
+    assert found[553, "assignment"] == joined.format("tokens")
+    assert found[562, "assignment"] == joined.format("…")
+    assert found[588, "returned"] is None  # or the final states, without a draft that captures
+
+
+def test_json_of_a_whole_engine_follows_its_schema() -> None:
+    """All fields that a large trace has."""
+    schema = json.loads((files("eaglelint.schemas") / "trace.schema.json").read_text())
+    root = base(SGLANG_0_5_9)
+    jsonschema.validate(trace("layers_to_capture", [root], relative_to=root).to_json(), schema)
 
 
 def test_the_states_that_are_still_none_are_reported_and_mended_later() -> None:
