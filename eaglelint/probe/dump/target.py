@@ -48,7 +48,7 @@ class TargetStates:
 
     @property
     def depth(self) -> int:
-        return self.stream.shape[0] - 1
+        return len(self.stream) - 1
 
 
 def recompute(
@@ -60,7 +60,7 @@ def recompute(
         UnreadableInput: The model's layers are not found, or hand on something else than one state for each token.
     """
     layers, inner = _decoder(model, path)
-    vocabulary = model.get_input_embeddings().weight.shape[0]  # type: ignore[operator]
+    vocabulary = model.get_input_embeddings().weight.shape[0]
     outside = next((token for token in ids if not 0 <= token < vocabulary), None)
     if outside is not None:
         raise UnreadableInput(f"The sample has token {outside}, and {path} has {vocabulary} tokens.")
@@ -154,7 +154,7 @@ def _decoder(model: nn.Module, path: str) -> tuple[nn.ModuleList, nn.Module]:
     if not found:
         raise UnreadableInput(f"{path}: no list of {depth} decoder layers was found in {type(model).__name__}.")
     # An encoder for images may be as deep: the language model's layers are the ones beside its embedding.
-    embedding = model.get_input_embeddings()  # type: ignore[operator]
+    embedding = model.get_input_embeddings()
     return next(
         ((layers, inner) for layers, inner in found if any(child is embedding for child in inner.children())), found[0]
     )
