@@ -120,6 +120,7 @@ def probe(
     """
     from eaglelint.cli.progress import counted_bar, progress_bar
     from eaglelint.exceptions import WrongUsage
+    from eaglelint.finding import any_from
     from eaglelint.probe import require
     from eaglelint.probe.flow import DumpOptions, ProbeOptions, probe_scan
     from eaglelint.scan import ScanResult
@@ -163,7 +164,8 @@ def probe(
     _print(probed, format)
     if result.problems:
         raise typer.Exit(2)
-    if probed.failed or any(found.probe and found.probe.verdict == "confirmed" for found in probed.findings):
+    confirmed = [found for found in probed.findings if found.probe and found.probe.verdict == "confirmed"]
+    if probed.failed or any_from(confirmed, session.settings.settings.fail_on):
         raise typer.Exit(1)
 
 

@@ -168,7 +168,9 @@ def scan(
 def _probed(result: ScanResult, budget: float, progress: Callable[[str], None]) -> ScanResult:
     from eaglelint.probe.flow import ProbeOptions, probe_scan
 
-    return replace(result, findings=probe_scan(result, ProbeOptions(budget=budget), progress).findings)
+    probed = probe_scan(result, ProbeOptions(budget=budget), progress)
+    notes = tuple(f"{outcome.subject}: {outcome.summary} (eaglelint probe)" for outcome in probed.unheard)
+    return replace(result, findings=probed.findings, notes=result.notes + notes)
 
 
 def _print_problems(result: ScanResult) -> None:

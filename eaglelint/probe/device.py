@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import torch
 
 from eaglelint.exceptions import WrongUsage
 
-__all__ = ["DTYPES", "choose_device", "peak_memory"]
+__all__ = ["DTYPES", "choose_device", "dtype_of", "machine_memory", "peak_memory"]
 
 DTYPES = {"BF16": torch.bfloat16, "F16": torch.float16, "F32": torch.float32, "F64": torch.float64}
 """Types that are multiplied, by their names in a safetensors header."""
@@ -41,6 +42,14 @@ def choose_device(name: str, *, values: bool) -> torch.device:
 def dtype_of(name: str) -> torch.dtype | None:
     """A type by its name in a safetensors header."""
     return DTYPES.get(name) or _OTHERS.get(name)
+
+
+def machine_memory() -> int:
+    """Bytes of memory that the machine has."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # Windows
+        return 16 * 2**30
 
 
 def peak_memory(device: torch.device) -> int:

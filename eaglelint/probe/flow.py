@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from eaglelint.scan import ScanResult
 
 if TYPE_CHECKING:
     from eaglelint.probe.dump.observe import Observed
+    from eaglelint.probe.shape import ShapeRun
 
 __all__ = ["DumpOptions", "ProbeOptions", "Probed", "probe_scan"]
 
@@ -76,6 +77,14 @@ class Probed:
     def failed(self) -> bool:
         return any(outcome.result == "failed" for outcome in self.outcomes)
 
+    @property
+    def unheard(self) -> tuple[Outcome, ...]:
+        """Runs that failed where no finding that they confirm says so."""
+        confirmed = {found.span.path for found in self.findings if found.probe and found.probe.verdict == "confirmed"}
+        return tuple(
+            outcome for outcome in self.outcomes if outcome.result == "failed" and outcome.subject not in confirmed
+        )
+
 
 def probe_scan(
     result: ScanResult,
@@ -106,7 +115,8 @@ def probe_scan(
         observed, outcome = _dump(options.dump, pipelines, counted)
         outcomes.append(outcome)
         for facts in pipelines:
-            findings = _with(findings, facts, partial(_of_dump, observed, facts))
+            # Findings on code do not say whose it is; with one pipeline there is no question.
+            findings = _with(findings, facts, partial(_of_dump, observed, facts), also_code=len(pipelines) == 1)
     for facts in pipelines:
         assert facts.draft is not None
         subject = facts.draft.path
@@ -125,12 +135,12 @@ def probe_scan(
 Judge = Callable[[Finding], Probe | None]
 
 
-def _with(findings: Sequence[Finding], facts: Facts, judge: Judge) -> tuple[Finding, ...]:
+def _with(findings: Sequence[Finding], facts: Facts, judge: Judge, *, also_code: bool = False) -> tuple[Finding, ...]:
     """The findings of one draft with what a probe says of them; the verdict of an earlier probe stays."""
     assert facts.draft is not None
     return tuple(
         replace(finding, probe=judge(finding))
-        if finding.probe is None and finding.span.path == facts.draft.path
+        if finding.probe is None and (also_code or finding.span.path == facts.draft.path)
         else finding
         for finding in findings
     )
@@ -170,7 +180,7 @@ def _shapes(facts: Facts, options: ProbeOptions) -> tuple[list[Outcome], Judge]:
     from eaglelint.probe.device import DTYPES, choose_device
     from eaglelint.probe.input_path import InputPath, feeds, input_path
     from eaglelint.probe.judge import shape_verdict
-    from eaglelint.probe.shape import ShapeRun, TooLarge, run_shapes
+    from eaglelint.probe.shape import TooLarge, run_shapes
 
     assert facts.draft is not None
     subject = facts.draft.path
@@ -208,13 +218,11 @@ def _shapes(facts: Facts, options: ProbeOptions) -> tuple[list[Outcome], Judge]:
     return outcomes, judge
 
 
-def _outcome(subject: str, under: str, run: object, device: str) -> Outcome:
-    from eaglelint.probe.shape import ShapeRun
-
-    assert isinstance(run, ShapeRun)
+def _outcome(subject: str, under: str, run: ShapeRun, device: str) -> Outcome:
+    data = {"device": device, "tokens": run.tokens, "errors": [asdict(error) for error in run.errors]}
     if run.passed:
         summary = f"the input path{under} takes what it is fed: {len(run.steps)} steps on {device}"
-        return Outcome("shape", subject, "passed", summary, (*run.steps, *run.notes))
+        return Outcome("shape", subject, "passed", summary, (*run.steps, *run.notes), data)
     count = "1 error" if len(run.errors) == 1 else f"{len(run.errors)} errors"
     summary = f"the input path{under} fails with {count} on {device}, first {run.errors[0]}"
-    return Outcome("shape", subject, "failed", summary, (*map(str, run.errors), *run.notes))
+    return Outcome("shape", subject, "failed", summary, (*map(str, run.errors), *run.notes), data)

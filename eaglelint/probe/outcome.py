@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 __all__ = ["Outcome", "Result"]
@@ -21,6 +22,7 @@ class Outcome:
             tried.
         summary: What was seen, in a sentence.
         rows: What was measured, a line each.
+        data: The same for programs.
     """
 
     probe: str
@@ -28,6 +30,7 @@ class Outcome:
     result: Result
     summary: str
     rows: tuple[str, ...] = ()
+    data: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """The outcome as schemas/probe.schema.json describes it."""
@@ -37,4 +40,5 @@ class Outcome:
             "result": self.result,
             "summary": self.summary,
             "rows": list(self.rows),
+            "data": dict(self.data),
         }

@@ -7,7 +7,6 @@ one run shows every place that does not fit.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import prod
@@ -17,7 +16,7 @@ from typing import Any, Literal
 import torch
 import torch.nn.functional as F
 
-from eaglelint.probe.device import DTYPES
+from eaglelint.probe.device import DTYPES, machine_memory
 from eaglelint.probe.input_path import InputPath, Projection, Weight
 from eaglelint.probe.mapped import mapped
 
@@ -51,11 +50,12 @@ class ShapeError:
 
 @dataclass(frozen=True, slots=True)
 class ShapeRun:
-    """What a run saw: every step as ``fc.weight [4096, 12288]: [4, 12288] -> [4, 4096]``, and the errors in order."""
+    """What a run saw: every step as ``fc fc.weight: [4, 192] × [64, 192] -> [4, 64]``, and the errors in order."""
 
     steps: tuple[str, ...]
     errors: tuple[ShapeError, ...]
     notes: tuple[str, ...]
+    tokens: int
 
     @property
     def passed(self) -> bool:
@@ -91,12 +91,13 @@ def _joined(*parts: torch.Tensor) -> torch.Tensor:
     return torch.cat(parts, dim=-1)
 
 
-def _room() -> int:
-    """Bytes that one tensor may take: half of the machine's memory."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    except (AttributeError, ValueError, OSError):  # Windows
-        return 8 * 2**30
+def _room(device: torch.device) -> int:
+    """Bytes that one tensor may take: what is free on a GPU, half of the machine's memory on the CPU."""
+    if device.type == "meta":
+        return _LARGEST
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    return machine_memory() // 2
 
 
 @dataclass(slots=True)
@@ -121,7 +122,7 @@ class _Run:
             hidden = self._fc(self._norms(states))
             self._first_layer(embeds, hidden)
         self._head()
-        return ShapeRun(tuple(self.steps), tuple(self.errors), path.notes)
+        return ShapeRun(tuple(self.steps), tuple(self.errors), path.notes, self.tokens)
 
     # --- parameters ---------------------------------------------------------------------------------------------
 
@@ -146,7 +147,7 @@ class _Run:
 
     def _zeros(self, *shape: int) -> torch.Tensor:
         size = prod(shape) * self.dtype.itemsize
-        if any(length < 0 for length in shape) or size > (_LARGEST if self.device.type == "meta" else _room()):
+        if any(length < 0 for length in shape) or size > _room(self.device):
             raise TooLarge(f"a tensor {list(shape)} of {size / 2**30:.1f} GiB is more than {self.device} holds")
         # One zero, seen from everywhere: an embedding of which a few rows are read takes no memory.
         return torch.zeros((), dtype=self.dtype, device=self.device).expand(shape)

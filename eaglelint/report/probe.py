@@ -37,8 +37,9 @@ def render_json(findings: Iterable[Finding], outcomes: Iterable[Outcome]) -> str
 
 
 def render_text(findings: Iterable[Finding], outcomes: Iterable[Outcome], stream: TextIO) -> None:
-    """Each run with what it measured, then the findings with a verdict."""
+    """Each run with what it measured, then the findings with a verdict, then which were not tried."""
     console = Console(file=stream, highlight=False, soft_wrap=True)
+    findings = tuple(findings)
     for outcome in outcomes:
         head = (f"{outcome.result}[{outcome.probe}]", _STYLES[outcome.result])
         console.print(Text.assemble(head, (f" {one_line(outcome.subject)}: {one_line(outcome.summary)}", "bold")))
@@ -54,3 +55,6 @@ def render_text(findings: Iterable[Finding], outcomes: Iterable[Outcome], stream
             )
             console.print(Text.assemble(("  --> ", "blue"), one_line(str(finding.span))))
             console.print(Text.assemble(("  probe: ", "blue"), one_line(finding.probe.detail)))
+    untried = sorted({finding.code for finding in findings if finding.probe is None})
+    if untried:
+        console.print(Text(f"No run spoke of the findings of {', '.join(untried)}.", style="dim"))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from jsonschema import Draft202012Validator
 from typer.testing import CliRunner, Result
 
@@ -91,12 +92,21 @@ def test_the_verdict_in_json_and_sarif(project: Path) -> None:
     assert run["results"][0]["properties"]["probe"] == verdict
 
 
+def test_a_failure_that_no_finding_tells_is_a_note(project: Path) -> None:
+    """The rule is switched off: the scan is clean, and says what the run saw."""
+    result = invoke("scan", ".", "--probe", "--ignore", "SHP001")
+    assert result.exit_code == 0
+    assert "note: draft/config.json: the input path fails with 2 errors on meta, first fc.weight" in result.stderr
+
+
 def test_the_probe_report_follows_its_schema(project: Path) -> None:
     """``probe --format json`` is what schemas/probe.schema.json describes."""
     schema = json.loads((files("eaglelint.schemas") / "probe.schema.json").read_text("utf-8"))
     document = json.loads(invoke("probe", ".", "--format", "json").stdout)
     Draft202012Validator(schema).validate(document)
-    assert [outcome["result"] for outcome in document["outcomes"]] == ["failed"]
+    (outcome,) = document["outcomes"]
+    assert outcome["result"] == "failed"
+    assert [(error["step"], error["tensor"]) for error in outcome["data"]["errors"]] == [("fc", "fc.weight")] * 2
 
 
 def test_a_draft_that_fits_passes(project: Path) -> None:
@@ -107,6 +117,22 @@ def test_a_draft_that_fits_passes(project: Path) -> None:
     assert "fc fc.weight: [4, 192] × [64, 192] -> [4, 64]" in result.stdout
     assert "concat cat(embedding, state): [4, 64] × [4, 64] -> [4, 128]" in result.stdout
     assert invoke("probe", ".", "--weights", "--device", "cpu", "--dtype", "F32", "--tokens", "7").exit_code == 0
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+def test_a_gpu_computes_the_same(project: Path) -> None:
+    """The same errors, in the same words; and values, where all fits."""
+    assert BAD_FC in invoke("probe", ".", "--device", "cuda").stdout
+    lay_out(project, ids=[1, 7, 12])
+    assert invoke("probe", ".", "--device", "cuda", "--weights").exit_code == 0
+
+
+def test_what_no_run_speaks_of_is_said(project: Path) -> None:
+    """A draft without ids: which layers an engine takes then is no question of shapes."""
+    lay_out(project, ids=[])
+    result = invoke("probe", ".")
+    assert result.exit_code == 0
+    assert result.stdout.endswith("No run spoke of the findings of CAP001.\n")
 
 
 def test_a_finding_that_does_not_show_is_refuted(project: Path) -> None:
@@ -144,8 +170,6 @@ def test_a_device_that_cannot_do_it_is_a_sentence(
     project: Path, words: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Raised as wrong usage, which the command line prints and exits with 2."""
-    import torch
-
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     result = invoke("probe", ".", *words)
     assert isinstance(result.exception, WrongUsage)

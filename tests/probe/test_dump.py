@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from functools import cache
 
 import pytest
 import torch
 
+from eaglelint.finding import Finding, Span
 from eaglelint.probe.dump.layouts import recognise
 from eaglelint.probe.dump.match import MARGIN, families, identify
 from eaglelint.probe.dump.observe import Observed, observe
 from eaglelint.probe.dump.target import TargetStates, recompute
+from eaglelint.probe.dump.verdict import dump_verdict
+from eaglelint.rule import Facts
 from tests.probe.tiny import LAYERS, LAYOUTS, MODELS, States, dumped, states_of, tiny, tokens_of
+from tests.rules.facts import eagle3
 
 each_model = pytest.mark.parametrize("model", MODELS)
 each_layout = pytest.mark.parametrize("layout", LAYOUTS)
@@ -152,3 +157,40 @@ def test_a_prefix_of_a_sample_is_enough(model: str) -> None:
     dump = recognise(sample, "dump", width=64, most_tokens=10)
     assert len(dump.ids) == 10
     assert str(observe(dump, lambda tokens: recompute(tiny(model), tokens)).wiring) == "h[2] ⊕ h[4] ⊕ h[5]"
+
+
+@each_model
+def test_activations_that_drown_the_rest_do_not_hide_a_state(model: str) -> None:
+    """A first token of forty times the length and features a hundred times as large, computed in another type."""
+    exact = copy.deepcopy(tiny(model))
+    with torch.no_grad():
+        exact.model.embed_tokens.weight[:, 5] += 3.0
+        exact.model.embed_tokens.weight[1] *= 40
+        exact.model.layers[0].self_attn.o_proj.weight[7] *= 100
+    theirs = recompute(exact, tokens_of(model))
+    among = families(recompute(exact.bfloat16(), tokens_of(model)))
+    for boundary in (0, 1, 2, 5, LAYERS):
+        match = identify(theirs.stream[boundary].bfloat16().float(), among)
+        assert (str(match.slot), match.sure) == (f"h[{boundary}]", True), str(match)
+
+
+def test_what_a_dump_says_of_findings_on_training_code() -> None:
+    """Ids that are shifted in the dump bear out the rules on alignment and on dumps; a sound dump says nothing of them."""
+    facts = Facts(eagle3([1, 3, 4]), None, None, ())
+    finding = Finding("TRN001", "misaligned-tokens", "error", "likely", "ids are moved", Span.at("train.py", 3))
+    right = CASES["right"][0](states_of("llama"))
+    ids = [*tokens_of("llama")[1:], 0]
+    verdict = dump_verdict(finding, seen("llama", "specforge", right, ids=ids), facts)
+    assert verdict is not None
+    assert verdict.verdict == "confirmed"
+    assert "the ids are shifted to the left by 1 token" in verdict.detail
+    assert dump_verdict(finding, seen("llama", "specforge", right), facts) is None
+
+
+def test_a_branch_in_a_dump_confirms_a_capture_of_it() -> None:
+    """VAL001 says that an engine captures the branch without the residual: so the dump that it wrote shows."""
+    facts = Facts(eagle3([1, 3, 4]), None, None, ())
+    finding = Finding("VAL001", "branch-without-residual", "error", "certain", "a branch", Span.at("model.py", 3))
+    for case, expected in (("residual left out", "confirmed"), ("right", None)):
+        verdict = dump_verdict(finding, seen("llama", "specforge", CASES[case][0](states_of("llama"))), facts)
+        assert (verdict.verdict if verdict else None) == expected

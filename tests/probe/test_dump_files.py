@@ -133,6 +133,9 @@ def test_a_finding_is_held_against_the_dump(
     assert finding["probe"]["detail"].startswith(f"the dump holds {held}, sglang")
     assert finding["probe"]["detail"].endswith("serves h[2] ⊕ h[4] ⊕ h[5]")
     assert result.exit_code == 1
+    dump = next(outcome for outcome in document["outcomes"] if outcome["probe"] == "dump")
+    assert [slot["state"] for slot in dump["data"]["slots"]] == [f"h[{k}]" for k in boundaries]
+    assert min(slot["margin"] for slot in dump["data"]["slots"]) > 0.05
 
 
 def test_a_dump_alone_shows_a_draft_that_is_served_other_states(

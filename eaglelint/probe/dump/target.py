@@ -7,7 +7,6 @@ weights as it is reached.
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ import torch
 from torch import nn
 
 from eaglelint.exceptions import UnreadableInput
+from eaglelint.probe.device import machine_memory
 from eaglelint.project.discovery import display_path
 
 __all__ = ["TargetStates", "hidden_size_of", "loaded", "recompute"]
@@ -71,8 +71,7 @@ def recompute(
         for number, layer in enumerate(layers):
             handles.append(layer.register_forward_hook(seen.after(number)))
             for name, child in layer.named_children():
-                if "norm" in type(child).__name__.lower():
-                    handles.append(child.register_forward_hook(seen.norm(number, name)))
+                handles.append(child.register_forward_hook(seen.inside(number, name)))
         device = next((p.device for p in model.parameters() if p.device.type != "meta"), torch.device("cpu"))
         with torch.no_grad():
             model(input_ids=torch.tensor([list(ids)], device=device), use_cache=False)
@@ -82,58 +81,89 @@ def recompute(
             handle.remove()
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A module directly inside of a layer, in the order of their calls: what it was given, and what it gave."""
+
+    name: str
+    is_norm: bool
+    given: torch.Tensor
+    gave: torch.Tensor
+
+
 class _Seen:
     """What the hooks have written down."""
 
-    depth: int
-    progress: Progress
-    stream: dict[int, torch.Tensor]
-    norms: dict[int, list[tuple[str, torch.Tensor, torch.Tensor]]]
-    like: tuple[torch.device, torch.dtype] | None = None
-
     def __init__(self, depth: int, progress: Progress) -> None:
         self.depth, self.progress = depth, progress
-        self.stream, self.norms, self.like = {}, {}, None
+        self.stream: dict[int, torch.Tensor] = {}
+        self.residual: dict[int, torch.Tensor] = {}
+        self.branch: dict[int, torch.Tensor] = {}
+        self.layer_normed: dict[int, torch.Tensor] = {}
+        self.steps: list[_Step] = []
+        self.like = torch.device("cpu"), torch.float32
 
     def first(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         given = args[0] if args else kwargs.get("hidden_states")
         if isinstance(given, torch.Tensor):
-            self.like = (given.device, given.dtype)
+            self.like = given.device, given.dtype
             self.stream[0] = _kept(given)
+
+    def inside(self, number: int, name: str) -> Callable[[nn.Module, Any, Any], None]:
+        def hook(module: nn.Module, args: Any, output: Any) -> None:
+            given = args[0] if args else None
+            gave = output[0] if isinstance(output, tuple) else output
+            if isinstance(gave, torch.Tensor):
+                like = given if isinstance(given, torch.Tensor) else gave
+                is_norm = "norm" in type(module).__name__.lower()
+                self.steps.append(_Step(name, is_norm, _kept(like), _kept(gave)))
+
+        return hook
 
     def after(self, number: int) -> Callable[[nn.Module, Any, Any], None]:
         def hook(module: nn.Module, args: Any, output: Any) -> None:
             state = output[0] if isinstance(output, tuple) else output
             if isinstance(state, torch.Tensor):
                 self.stream[number + 1] = _kept(state)
+                self._parts(number, self.stream[number + 1])
+            self.steps.clear()
             self.progress(number + 1, self.depth)
 
         return hook
 
-    def norm(self, number: int, name: str) -> Callable[[nn.Module, Any, Any], None]:
-        def hook(module: nn.Module, args: Any, output: Any) -> None:
-            if args and isinstance(args[0], torch.Tensor) and isinstance(output, torch.Tensor):
-                self.norms.setdefault(number, []).append((name, _kept(args[0]), _kept(output)))
-
-        return hook
+    def _parts(self, number: int, state: torch.Tensor) -> None:
+        """The state without its last branch, that branch, and the norm that the layer began with."""
+        norms = [step for step in self.steps if step.is_norm and step.given.shape == state.shape]
+        if norms and norms[0].gave.shape == state.shape:
+            self.layer_normed[number] = norms[0].gave
+        before = [step.given for step in norms[1:] if not step.name.startswith(_AFTER_BRANCH)]
+        if not before:
+            return
+        residual = before[-1]
+        branch, last = state - residual, self.steps[-1].gave.reshape(-1, state.shape[-1])
+        # What the last module gave is that branch without the rounding of a sum, where it adds up.
+        adds_up = last.shape == state.shape and torch.allclose(residual + last, state, rtol=0.02, atol=0.02)
+        self.residual[number], self.branch[number] = residual, last if adds_up else branch
 
     def gathered(self, final_norm: nn.Module, path: str) -> TargetStates:
         states = [state for k in range(self.depth + 1) if (state := self.stream.get(k)) is not None]
         if len(states) <= self.depth or any(state.dim() != 2 or state.shape != states[0].shape for state in states):
             raise UnreadableInput(f"{path}: its layers hand on something else than one state for each token.")
-        stream = torch.stack(states)
-        device, dtype = self.like or (torch.device("cpu"), torch.float32)
-        normed = torch.stack([final_norm(state[None].to(device, dtype))[0].float().cpu() for state in stream])
-        branch = residual = layer_normed = None
-        norms = [self.norms.get(k, []) for k in range(self.depth)]
-        streams = [[given for name, given, _ in rows[1:] if not name.startswith(_AFTER_BRANCH)] for rows in norms]
-        if all(rows and rows[-1].shape == stream[0].shape for rows in streams):
-            residual = torch.stack([rows[-1] for rows in streams])
-            branch = stream[1:] - residual
-        if all(rows and rows[0][2].shape == stream[0].shape for rows in norms):
-            layer_normed = torch.stack([rows[0][2] for rows in norms])
-        return TargetStates(stream, normed, branch, residual, layer_normed)
+        device, dtype = self.like
+        normed = [final_norm(state[None].to(device, dtype))[0].float().cpu() for state in states]
+        return TargetStates(
+            torch.stack(states),
+            torch.stack(normed),
+            self._stacked(self.branch),
+            self._stacked(self.residual),
+            self._stacked(self.layer_normed),
+        )
+
+    def _stacked(self, by_layer: dict[int, torch.Tensor]) -> torch.Tensor | None:
+        """One for each layer; ``None`` where a layer has none, or another shape."""
+        if len(by_layer) < self.depth:
+            return None
+        return torch.stack([by_layer[number] for number in range(self.depth)])
 
 
 def _kept(value: torch.Tensor) -> torch.Tensor:
@@ -205,7 +235,7 @@ def loaded(directory: Path, *, device: torch.device, memory: int | None = None) 
     shown = display_path(directory)
     if not files:
         raise UnreadableInput(f"{shown} holds no weights. --model takes the target's checkpoint.")
-    limit = _memory() // 2 if memory is None else memory
+    limit = machine_memory() // 2 if memory is None else memory
     with tempfile.TemporaryDirectory(prefix="eaglelint-") as offload, _quiet():
         where: dict[str, Any] = {}
         if device.type == "cuda" or size > limit:
@@ -267,10 +297,3 @@ def _quiet() -> Iterator[None]:
         logging.set_verbosity(before)
         if shown:
             logging.enable_progress_bar()
-
-
-def _memory() -> int:
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # Windows
-        return 16 * 2**30

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from eaglelint.finding import Finding, Probe
+from eaglelint.probe.dump.match import Match
 from eaglelint.probe.dump.observe import Observed
 from eaglelint.probe.outcome import Outcome, Result
 from eaglelint.rule import Facts
@@ -14,6 +16,9 @@ __all__ = ["dump_outcome", "dump_verdict"]
 
 # Rules that say that a draft is served, or was handed in training, other states than it should be.
 _COMPARED = frozenset({"CAP001", "CAP002", "CAP004", "CAT001", "CFG001"})
+
+# Rules on what training code makes of a dump: a fault that shows in the dump itself bears them out.
+_OF_DUMPS = frozenset({"TRN001", "TRN003"})
 
 
 def dump_outcome(observed: Observed, pipelines: Sequence[Facts]) -> Outcome:
@@ -36,7 +41,29 @@ def dump_outcome(observed: Observed, pipelines: Sequence[Facts]) -> Outcome:
     rows += observed.notes
     result: Result = "failed" if faults else "passed" if observed.sure else "inconclusive"
     summary = "; ".join(faults) if faults else f"it holds {wiring}" if observed.sure else _unsure(observed)
-    return Outcome("dump", observed.dump.path, result, summary, tuple(rows))
+    return Outcome("dump", observed.dump.path, result, summary, tuple(rows), _data(observed))
+
+
+def _data(observed: Observed) -> dict[str, Any]:
+    """The same for programs."""
+    return {
+        "layout": observed.dump.layout,
+        "shift": observed.shift,
+        "interleaved": observed.interleaved,
+        "slots": [_match_data(match) for match in observed.slots],
+        "label": None if observed.label is None else _match_data(observed.label),
+    }
+
+
+def _match_data(match: Match) -> dict[str, Any]:
+    return {
+        "state": str(match.slot),
+        "nearest": str(match.best),
+        "cosine": match.cosine,
+        "next": str(match.next),
+        "next_cosine": match.next_cosine,
+        "margin": match.margin,
+    }
 
 
 def _others(facts: Facts) -> Iterator[tuple[Wiring, str]]:
@@ -80,6 +107,9 @@ def dump_verdict(finding: Finding, observed: Observed, facts: Facts) -> Probe | 
     if finding.code == "VAL001":
         branches = [str(slot) for slot in wiring.slots if slot.form == "partial"]
         return Probe("confirmed", f"the dump holds {branches[0]}") if branches else None
+    if finding.code in _OF_DUMPS:
+        faults = list(_faults(observed))
+        return Probe("confirmed", f"in the dump, {faults[0]}") if faults else None
     if finding.code not in _COMPARED:
         return None
     served = [served.wiring for served in facts.servings if served.wiring.slots]
