@@ -6,7 +6,7 @@ import gc
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from eaglelint.deployment import DEFAULT, Deployment
@@ -58,6 +58,7 @@ class _Run:
     in_place: tuple[str, ...] = ()  # those norms
     layers_ran: bool = False
     stages: tuple[Stage, ...] = ()
+    final: Slot | None = field(default=None, compare=False)  # what the logits are computed from
 
 
 def _for_stages(budget: Budget, count: int) -> Budget:
@@ -80,6 +81,13 @@ class _Passed:
     order: list[tuple[int, int]]
     events: list[Event]
     result: Any
+
+
+def _final(machine: Machine, stream: Stream) -> Slot | None:
+    """The state that the engine hands to what computes its logits, where it was seen."""
+    given = [whole(event.value) for event in machine.events if event.kind == "final"]
+    slot = stream.slot(given[-1])[0] if given and isinstance(given[-1], Tensor) else None
+    return slot if slot is not None and slot.known else None
 
 
 def _stage(machine: Machine, passed: _Passed, stream: Stream) -> Stage:
@@ -219,6 +227,7 @@ class Deriver:
                 tuple(sorted(machine.in_place)),
                 stream.complete,
                 stages,
+                _final(machine, stream),
             )
 
         try:
@@ -447,6 +456,7 @@ def _wiring(
     return replace(
         wiring,
         slots=first.slots,
+        label=first.final,
         stages=first.stages,
         status=status,  # type: ignore[arg-type]
         conditions=conditions,

@@ -15,7 +15,7 @@ from typing import Any
 from eaglelint.exceptions import UnreadableInput
 from eaglelint.finding import Position, Span
 
-__all__ = ["Launch", "LaunchOption", "parse_launch", "read_launch"]
+__all__ = ["Launch", "LaunchOption", "commands", "parse_launch", "read_launch"]
 
 MAX_BYTES = 128 * 1024
 
@@ -140,6 +140,12 @@ def parse_launch(path: str, text: str) -> Launch | None:
                     options = {option.name: option for option in _options(words[index + 1 :], place)}
                     return Launch(path, engine, place.span(word.start, word.end), options)
     return None
+
+
+def commands(text: str) -> Iterator[list[tuple[str, int]]]:
+    """The words of each command of a script, each with its line; a line that ends in a backslash goes on."""
+    for words in _commands(text):
+        yield [(word.text, text.count("\n", 0, word.start) + 1) for word in words]
 
 
 def _serves(words: Sequence[_Word], index: int) -> bool:

@@ -224,7 +224,9 @@ class SGLang:
         given: dict[str, Any] = {}  # kept through the heap, so that it belongs to the path that is taken
 
         def logits(m: Machine, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None) -> Any:
-            m.heap.set(given, "auxiliary states", _auxiliary(m, source, args, kwargs))
+            m.heap.set(given, "auxiliary states", _argument(m, source, args, kwargs, "aux_hidden_states"))
+            if site is not None:
+                m.record("final", "", _argument(m, source, args, kwargs, "hidden_states"), site)
             return stand_in(m, "logits")
 
         machine.intercepts["LogitsProcessor.__call__"] = logits
@@ -290,10 +292,10 @@ def _entries(source: EngineSource, path: Path) -> list[str]:
     return re.findall(r"\w+", entry.group(1).decode("utf-8", "replace")) if entry else []
 
 
-def _auxiliary(machine: Machine, source: EngineSource, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The argument ``aux_hidden_states`` of a call of the logits processor."""
-    if "aux_hidden_states" in kwargs:
-        return kwargs["aux_hidden_states"]
+def _argument(machine: Machine, source: EngineSource, args: tuple[Any, ...], kwargs: dict[str, Any], name: str) -> Any:
+    """An argument of a call of the logits processor, by its name there."""
+    if name in kwargs:
+        return kwargs[name]
     processor = source.tree.find_class("LogitsProcessor", (source.package / "srt" / "layers",))
     if processor is None or not isinstance(processor.item, ClassInfo):
         return None
@@ -302,4 +304,4 @@ def _auxiliary(machine: Machine, source: EngineSource, args: tuple[Any, ...], kw
         return None
     piece, node = function_node(method)
     frame = Frame(piece, method.module, Env({}))
-    return bind_arguments(machine, node.params, (None, *args), kwargs, frame).get("aux_hidden_states")
+    return bind_arguments(machine, node.params, (None, *args), kwargs, frame).get(name)
