@@ -12,6 +12,7 @@ from eaglelint.artifacts.launch import Launch
 from eaglelint.artifacts.target import TargetConfig
 from eaglelint.artifacts.tokenizer import Tokenizer, TokenizerPair
 from eaglelint.draft_class import DraftClass
+from eaglelint.exported import Dropped
 from eaglelint.finding import Confidence, Edit, Finding, Related, Severity, Span
 from eaglelint.survey.facts import (
     ClassFacts,
@@ -93,6 +94,7 @@ class Facts:
     tokenizers differ, where they do. ``launch`` is the command that starts the engine, where the user named one.
     ``draft_classes`` says of each engine whose source is at hand whether it registers the draft's class, and in which
     order that class joins the embedding and the hidden state; ``trained_join`` says the latter of the training code.
+    ``dropped`` is what the run of a training stack set and the draft's config does not say.
     """
 
     draft: DraftConfig | None
@@ -109,6 +111,7 @@ class Facts:
     launch: Launch | None = None
     draft_classes: tuple[DraftClass, ...] = ()
     trained_join: Join | None = None
+    dropped: tuple[Dropped, ...] = ()
 
 
 Check = Callable[["Rule", Facts], Iterator[Finding]]

@@ -14,6 +14,7 @@ from eaglelint.beside import with_files
 from eaglelint.deployment import Deployment, parse_assumptions
 from eaglelint.draft_class import DraftClass, draft_class
 from eaglelint.exceptions import EaglelintError, UnreadableInput, WrongUsage
+from eaglelint.exported import Dropped
 from eaglelint.finding import Finding
 from eaglelint.project.discovery import display_path
 from eaglelint.project.pipelines import PipelineInput
@@ -141,8 +142,9 @@ def gather(
     missing = tuple(
         f"{display_path(path)} does not exist. Check --training." for path in pipeline.training if not path.exists()
     )
-    training, problems = _training(pipeline, draft, target, [end.wiring for end in ends], progress)
-    problems = missing + problems
+    trained = _training(pipeline, draft, target, ends, kind, progress)
+    training, problems = trained.wiring, missing + trained.problems
+    notes += trained.notes
     for end in ends:
         problems += end.source.problems
     servings = tuple(_judge(end, draft, training) for end in ends)
@@ -156,6 +158,7 @@ def gather(
         engines,
         draft_classes=classes,
         trained_join=_trained_join(pipeline) if joined else None,
+        dropped=trained.dropped,
     )
     found, broken, more = with_files(found, pipeline.draft, pipeline.target, pipeline.launch)
     progress("asking the rules")
@@ -209,22 +212,58 @@ def _target(pipeline: PipelineInput, options: Options) -> TargetConfig | None:
 # --- the training end ----------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class _Trained:
+    """What is known of the training end."""
+
+    wiring: Wiring | None = None
+    problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
+
+
 def _training(
     pipeline: PipelineInput,
     draft: DraftConfig,
     target: TargetConfig | None,
-    served: Sequence[Wiring],
+    ends: Sequence[_End],
+    kind: str,
     progress: Progress,
-) -> tuple[Wiring | None, tuple[str, ...]]:
+) -> _Trained:
+    if pipeline.trained_by in _DECLARED:
+        return _Trained(_declared(pipeline.trained_by, draft, target, [end.wiring for end in ends]))
     if pipeline.trained_by is not None:
-        return _declared(pipeline.trained_by, draft, target, served), ()
+        progress(f"deriving what {pipeline.trained_by} trains")
+        return _by_stack(pipeline, draft, target, ends, kind)
     if not pipeline.training or target is None:
-        return None, ()
+        return _Trained()
     from eaglelint.trainers import derive_training
 
     progress("deriving what the draft was trained on")
     result = derive_training(pipeline.training, num_layers=target.num_layers, relative_to=Path.cwd())
-    return result.wiring, result.problems
+    return _Trained(result.wiring, result.problems)
+
+
+def _by_stack(
+    pipeline: PipelineInput, draft: DraftConfig, target: TargetConfig | None, ends: Sequence[_End], kind: str
+) -> _Trained:
+    """What a public training stack trains, by its own source and the run's config."""
+    from eaglelint.serving import open_serving
+    from eaglelint.trainers.trained import trained_by
+
+    assert pipeline.trained_by is not None
+    captured_by = [open_serving(spec, root=Path.cwd()) for spec in pipeline.captured_by]
+    found = trained_by(
+        pipeline.trained_by,
+        draft,
+        target,
+        pipeline.training,
+        captured_by or [end.source for end in ends],
+        kind=kind,
+        named=bool(captured_by),
+        display={path: display_path(path) for path in pipeline.training},
+    )
+    return _Trained(found.wiring, found.problems, found.notes, found.dropped)
 
 
 def _trained_join(pipeline: PipelineInput) -> Join | None:
@@ -240,11 +279,6 @@ def _declared(
 
     Of several lists it is the one that an engine reads: others are there for another consumer's convention.
     """
-    if trained_by not in _DECLARED:
-        raise WrongUsage(
-            f"--trained-by {trained_by}: say layer-output (id i is the output of layer i, h[i+1]) or boundary "
-            "(id i is h[i]). A trainer's own code is read with --training PATH."
-        )
     if not draft.layer_ids:
         return None
     read = {wiring.ids_from for wiring in served}

@@ -29,6 +29,7 @@ class Inputs:
     target: Path | None = None
     training: Sequence[Path] = ()
     trained_by: str | None = None
+    captured_by: Sequence[str] = ()
     serving: Sequence[str] = ()
     draft_kind: str | None = None
     launch: Path | None = None
@@ -129,6 +130,7 @@ def open_session(inputs: Inputs) -> Session:
         target=inputs.target,
         training=inputs.training,
         trained_by=inputs.trained_by,
+        captured_by=inputs.captured_by,
         serving=inputs.serving,
         draft_kind=inputs.draft_kind,
         assume=inputs.assume,

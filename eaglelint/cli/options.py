@@ -11,6 +11,7 @@ import typer
 __all__ = [
     "Assume",
     "BaselineFile",
+    "CapturedBy",
     "Confidence",
     "Draft",
     "DraftKind",
@@ -41,13 +42,26 @@ Target = Annotated[
 ]
 Training = Annotated[
     list[Path] | None,
-    typer.Option("--training", help="Training code: files or directories. Repeatable.", rich_help_panel=_INPUTS),
+    typer.Option(
+        "--training",
+        help="Training code: files or directories; with --trained-by the run's config or script too. Repeatable.",
+        rich_help_panel=_INPUTS,
+    ),
 ]
 TrainedBy = Annotated[
     str | None,
     typer.Option(
         "--trained-by",
-        help="What the config's ids mean: layer-output (id i is h\\[i+1]) or boundary (id i is h\\[i]).",
+        help="The training stack: specforge@PATH, speculators==0.9.0, modelopt, ...; or what the config's ids mean: "
+        "layer-output (id i is h\\[i+1]) or boundary (id i is h\\[i]).",
+        rich_help_panel=_INPUTS,
+    ),
+]
+CapturedBy = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--captured-by",
+        help="The engine that captured the states for --trained-by: sglang@PATH or vllm@PATH. Repeatable.",
         rich_help_panel=_INPUTS,
     ),
 ]

@@ -31,6 +31,7 @@ def wiring(
     target: opt.Target = None,
     training: opt.Training = None,
     trained_by: opt.TrainedBy = None,
+    captured_by: opt.CapturedBy = None,
     serving: opt.Serving = None,
     draft_kind: opt.DraftKind = None,
     num_layers: opt.NumLayers = None,
@@ -47,6 +48,7 @@ def wiring(
     from eaglelint.cache.units import caching
     from eaglelint.cli.progress import progress_bar
     from eaglelint.exceptions import WrongUsage
+    from eaglelint.report.verdicts import verdicts
     from eaglelint.scan import gather
     from eaglelint.session import Inputs, open_session
 
@@ -57,6 +59,7 @@ def wiring(
             target=target,
             training=training or (),
             trained_by=trained_by,
+            captured_by=captured_by or (),
             serving=serving or (),
             draft_kind=draft_kind,
             num_layers=num_layers,
@@ -69,11 +72,13 @@ def wiring(
         raise WrongUsage("There is no draft to show: none was found. Name its config with --draft PATH.")
     wirings: list[Wiring] = []
     problems: list[str] = []
+    rows: list[str] = []
     with caching(session.cache), progress_bar() as progress:
         for pipeline in session.pipelines:
             facts, unreadable, notes = gather(pipeline, session.options, progress)
             wirings += [facts.training] if facts.training is not None else []
             wirings += [served.wiring for served in facts.servings]
+            rows += verdicts(facts)
             problems += [
                 *(f"note: {note}" for note in (*pipeline.notes, *notes)),
                 *(f"error: {text}" for text in unreadable),
@@ -83,7 +88,7 @@ def wiring(
     if format is WiringFormat.table:
         from eaglelint.report.wiring_table import render_wirings
 
-        render_wirings(wirings, console=Console(highlight=False))
+        render_wirings(wirings, rows, console=Console(highlight=False))
     else:
         typer.echo(_document(wirings, format), nl=False)
     if any(line.startswith("error") for line in problems):

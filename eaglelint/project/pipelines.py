@@ -26,7 +26,8 @@ class PipelineInput:
         draft: The draft's config, or a directory that holds its ``config.json``.
         target: The target's, likewise; ``None`` where it is not known.
         training: Python files or directories that may hold the training code.
-        trained_by: A trainer's name, ``layer-output`` or ``boundary``.
+        trained_by: A training stack, ``NAME@PATH``, ``NAME==VERSION`` or ``NAME``; ``layer-output`` or ``boundary``.
+        captured_by: The engines that captured the states for such a stack, where the user says it.
         serving: ``ENGINE==VERSION``, ``ENGINE@PATH`` or ``ENGINE``; empty for every bundled engine.
         assume: Conditions that are taken as given.
         draft_kind: The kind of draft where the user says it.
@@ -46,6 +47,7 @@ class PipelineInput:
     notes: tuple[str, ...] = ()
     launch: Path | None = None
     guessed_target: bool = False
+    captured_by: tuple[str, ...] = ()
 
 
 def assemble_pipelines(
@@ -55,6 +57,7 @@ def assemble_pipelines(
     target: Path | None = None,
     training: Sequence[Path] = (),
     trained_by: str | None = None,
+    captured_by: Sequence[str] = (),
     serving: Sequence[str] = (),
     assume: Sequence[str] = (),
     draft_kind: str | None = None,
@@ -94,6 +97,7 @@ def assemble_pipelines(
             target=target or pipeline.target,
             training=tuple(training) or pipeline.training,
             trained_by=trained_by or pipeline.trained_by,
+            captured_by=tuple(captured_by) or pipeline.captured_by,
             serving=tuple(serving) or pipeline.serving,
             assume=(*shared, *pipeline.assume, *assume),
             draft_kind=draft_kind or pipeline.draft_kind,
@@ -139,7 +143,8 @@ def _from_settings(pipeline: Pipeline, base: Path) -> PipelineInput:
         draft=draft,
         target=None if pipeline.target is None else base / pipeline.target,
         training=tuple(base / path for path in pipeline.training),
-        trained_by=pipeline.trained_by,
+        trained_by=None if pipeline.trained_by is None else _serving_from(pipeline.trained_by, base),
+        captured_by=tuple(_serving_from(name, base) for name in pipeline.captured_by),
         serving=tuple(_serving_from(name, base) for name in pipeline.serving),
         draft_kind=pipeline.draft_kind,
         launch=None if pipeline.launch is None else base / pipeline.launch,

@@ -58,7 +58,12 @@ class Pipeline(_Table):
     target: str | None = Field(default=None, description="The target's config, or a directory with its config.json.")
     training: tuple[str, ...] = Field(default=(), description="Training scripts, or directories of them.")
     trained_by: str | None = Field(
-        default=None, description="Who trained the draft: a trainer's name, layer-output or boundary."
+        default=None,
+        description="Who trained the draft: STACK@PATH, STACK==VERSION or an installed STACK (specforge, speculators, "
+        "modelopt, ...); or what its ids mean, layer-output or boundary.",
+    )
+    captured_by: tuple[str, ...] = Field(
+        default=(), description="The engine that captured the states for the training stack: ENGINE@PATH."
     )
     serving: tuple[str, ...] = Field(
         default=(), description="Who serves it: ENGINE==VERSION, ENGINE@PATH, or an installed ENGINE."

@@ -18,8 +18,10 @@ _PARTY = {"training": "trained", "serving": "served", "draft": "stated"}
 _DIFFERS = " !"
 
 
-def render_wirings(wirings: Iterable[Wiring], *, console: Console, evidence: bool = True) -> None:
-    """Prints the wirings slot by slot, then what each of them rests on.
+def render_wirings(
+    wirings: Iterable[Wiring], verdicts: Sequence[str] = (), *, console: Console, evidence: bool = True
+) -> None:
+    """Prints the wirings slot by slot, the verdicts on engines, then what each wiring rests on.
 
     A slot that provably differs from what the first training wiring says is marked with ``!``.
     """
@@ -33,6 +35,8 @@ def render_wirings(wirings: Iterable[Wiring], *, console: Console, evidence: boo
     else:
         for line in _aligned(rows):
             console.print(Text(line), soft_wrap=True)
+    for line in ("", *verdicts) if verdicts else ():
+        console.print(Text(one_line(line)), soft_wrap=not console.is_terminal)
     for wiring in wirings:
         for line in _details(wiring, evidence):
             console.print(Text(line), soft_wrap=not console.is_terminal)

@@ -53,7 +53,7 @@ class Run:
         layer_ids: The ids that the run's config or command line names; None where it names none.
         draft: The draft config that the training starts from.
         target: The target's config.
-        offline: Whether the states are dumped first and trained on afterwards.
+        way: How the states come to the trainer: from a ``dump``, ``online``, or by the name of an engine.
     """
 
     kind: str
@@ -61,7 +61,12 @@ class Run:
     layer_ids: tuple[int, ...] | None = None
     draft: Mapping[str, Any] = field(default_factory=dict)
     target: Mapping[str, Any] = field(default_factory=dict)
-    offline: bool = True
+    way: str = "dump"
+
+    @property
+    def offline(self) -> bool:
+        """Whether the states are dumped first and trained on afterwards."""
+        return self.way == "dump"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +137,7 @@ class RecipeKeys:
         ids: The key paths of layer ids, the first that is there counts.
         kind: Those of the kind of draft.
         dump: That which is set where a dump is trained on.
+        way: That which names the way by the stack's own word; ``ways`` has the words.
         architecture: Those of the draft's own settings.
         flags: The key paths that flags of the command line stand for.
         schema: The file and class of the stack that lists the keys there are.
@@ -140,6 +146,8 @@ class RecipeKeys:
     ids: tuple[tuple[str, ...], ...] = ()
     kind: tuple[tuple[str, ...], ...] = ()
     dump: tuple[str, ...] | None = None
+    way: tuple[str, ...] | None = None
+    ways: Mapping[str, str] = field(default_factory=dict)
     architecture: tuple[tuple[str, ...], ...] = ()
     flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     schema: tuple[str, str] | None = None
@@ -158,8 +166,8 @@ class Trainer(Protocol):
     def find_package(self, path: Path) -> Path | None:
         """The package directory in or at a path."""
 
-    def paths(self, bench: Bench, kind: str) -> tuple[bool, ...]:
-        """The ways to train that kind: True offline, from a dump; False online."""
+    def ways(self, bench: Bench, kind: str) -> tuple[str, ...]:
+        """How that kind can be trained: from a ``dump``, ``online``, or by an engine's name."""
 
     def layer_ids(self, bench: Bench, run: Run) -> tuple[tuple[int, ...], Step]:
         """The layer ids of a run, and the function that chooses them."""

@@ -62,8 +62,8 @@ class ModelOpt:
                 return candidate
         return None
 
-    def paths(self, bench: Bench, kind: str) -> tuple[bool, ...]:
-        return (False, True) if bench.has(_MODELS[kind][0]) else ()
+    def ways(self, bench: Bench, kind: str) -> tuple[str, ...]:
+        return ("online", "dump") if bench.has(_MODELS[kind][0]) else ()
 
     def layer_ids(self, bench: Bench, run: Run) -> tuple[tuple[int, ...], Step]:
         file, cls, _ = _MODELS[run.kind]
@@ -184,7 +184,7 @@ class ModelOpt:
         bench.machine.intercepts["super.forward"] = lambda m, args, kwargs, site: model_output(m)
         joined = bench.assigned(forward, "target_hidden", model)
         slots = tuple(bench.slot(part) for part in bench.parts(joined))
-        label = Unknown()
+        label: Any = None
         if "_base_model_lm_head(" in forward.module.text(forward.info.line, forward.info.end_line):
             handed = bench.handed(forward, "_base_model_lm_head", model, base_out=model_output(bench.machine))
             label = handed[-1] if handed else label

@@ -47,8 +47,9 @@ def open_trainer(spec: str, *, root: Path, display_root: Path | None = None) -> 
     name = _name(found.group(1)) if found else ""
     if found is None or name not in TRAINERS:
         raise WrongUsage(
-            f"--trained-by {spec}: no training stack of that name is known. Known are {', '.join(sorted(TRAINERS))}; or "
-            "say what the ids mean, layer-output or boundary."
+            f"--trained-by {spec}: no training stack of that name is known. Known are {', '.join(sorted(TRAINERS))}. "
+            "Or say what the config's ids mean, layer-output (id i is h[i+1]) or boundary (id i is h[i]); a trainer's "
+            "own code is read with --training PATH."
         )
     trainer, path, version = TRAINERS[name], found.group(2), found.group(3)
     if path is not None:

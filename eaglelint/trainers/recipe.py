@@ -39,16 +39,17 @@ class Recipe:
     Attributes:
         layer_ids: The ids that they name, None where they name none; ``place`` is where.
         kind: The kind of draft, as the stack calls it.
-        offline: Whether a dump is trained on; None where nothing tells.
-        values: Everything that was read, by key path.
+        way: How the states come to the trainer (``Run.way``); None where nothing tells.
+        values: Everything that was read, by key path; ``places`` says where each stands.
         problems: Sentences on files that cannot be read or parsed, and on keys that the stack does not know.
     """
 
     layer_ids: tuple[int, ...] | None = None
     place: Evidence | None = None
     kind: str | None = None
-    offline: bool | None = None
+    way: str | None = None
     values: Mapping[_Path, Any] = field(default_factory=dict)
+    places: Mapping[_Path, Evidence] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
 
 
@@ -103,15 +104,18 @@ def read_recipe(paths: Sequence[Path], keys: RecipeKeys, bench: Bench, display: 
         else:
             problems.append(f"{ids.file}:{ids.line}: {'.'.join(ids.path)} is no list of integers: {ids.value!r}")
     kind = next((values[path].value for path in keys.kind if path in values), None)
-    offline = None
+    way = None
     if entries and keys.dump is not None:
-        offline = bool(values[keys.dump].value) if keys.dump in values else False
+        way = "dump" if keys.dump in values and values[keys.dump].value else "online"
+    if keys.way is not None and keys.way in values:
+        way = keys.ways.get(str(values[keys.way].value))
     return Recipe(
         layer_ids,
         Evidence(ids.file, ids.line, f"{'.'.join(ids.path)} = {list(layer_ids)}") if ids and layer_ids else None,
         kind if isinstance(kind, str) else None,
-        offline,
+        way,
         {path: entry.value for path, entry in values.items()},
+        {path: Evidence(entry.file, entry.line, ".".join(path)) for path, entry in values.items()},
         tuple(problems),
     )
 
@@ -188,7 +192,7 @@ def _plain(node: Node, depth: int) -> Any:
     import yaml
 
     if isinstance(node, yaml.ScalarNode):
-        return yaml.SafeLoader("").construct_object(node) if node.tag in _TAGS else node.value  # type: ignore[no-untyped-call]
+        return yaml.SafeLoader("").construct_object(node) if node.tag in _TAGS else node.value
     if isinstance(node, yaml.SequenceNode) and depth < 2 and len(node.value) <= 1024:
         return [_plain(item, depth + 1) for item in node.value]
     return {} if isinstance(node, yaml.MappingNode) else None

@@ -18,6 +18,7 @@ from eaglelint.trainers.tokens import make_row, row_shift
 
 __all__ = ["SpecForge"]
 
+_NOT_MOVED: tuple[tuple[str, int], ...] = ()
 _PROVIDERS = "algorithms/{kind}/providers.py"
 _MODELS = "algorithms/model_providers.py"
 _STRATEGIES = "training/strategies/base.py"
@@ -41,11 +42,11 @@ class SpecForge:
                 return candidate
         return None
 
-    def paths(self, bench: Bench, kind: str) -> tuple[bool, ...]:
+    def ways(self, bench: Bench, kind: str) -> tuple[str, ...]:
         providers = self._providers(bench, kind)
         offline = get_attribute(bench.machine, providers, "offline")
         online = get_attribute(bench.machine, providers, "server_streaming")
-        return tuple(way for way, found in ((True, offline), (False, online)) if found not in ((), MISSING))
+        return tuple(way for way, found in (("dump", offline), ("online", online)) if found not in ((), MISSING))
 
     def layer_ids(self, bench: Bench, run: Run) -> tuple[tuple[int, ...], Step]:
         function = bench.function(_PROVIDERS.format(kind=run.kind), "resolve_capture_layers")
@@ -97,7 +98,7 @@ class SpecForge:
             line = next((n for n, text in enumerate(launch.lines, 1) if "--spec-capture-aux-layer-ids" in text), 1)
             steps = [Step("hands the ids to a server's command line", launch.display, line)]
             provisos = (
-                f"if the server's --spec-capture-method {method} calls {setter}: SGLang has that option by a patch only",
+                f"if the server's --spec-capture-method {method} calls {setter}: a patch adds that option to SGLang",
             )
         return HandOver("sglang", kind, tuple(handed), tuple(steps), release=pinned(bench, "sglang"), provisos=provisos)
 
@@ -157,7 +158,7 @@ class SpecForge:
         label_key = next((key for key in ("target", "target_last_hidden_states") if key in example), None)
         order, normed = order_in(example[inputs] if inputs is not None else None, self._maker(bench, run))
         label = label_key is not None and names_in(example[label_key]) is not None
-        trainer_norms, shifts = False, ()
+        trainer_norms, shifts = False, _NOT_MOVED
         if run.kind in ("eagle3", "peagle"):
             trainer_norms, shifts, more = self._target(bench, rows)
             steps += more

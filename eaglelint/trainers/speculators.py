@@ -60,11 +60,11 @@ class Speculators:
                 return candidate
         return None
 
-    def paths(self, bench: Bench, kind: str) -> tuple[bool, ...]:
+    def ways(self, bench: Bench, kind: str) -> tuple[str, ...]:
         """Both ways read the same states: from files, or as they are generated. Before 0.5 from files only."""
         if not bench.has(f"models/{kind}/core.py"):
             return ()
-        return (True,) if self._patches(bench) else (True, False)
+        return ("dump",) if self._patches(bench) else ("dump", "online")
 
     def _patches(self, bench: Bench) -> bool:
         return bench.has(_GENERATOR)

@@ -1,4 +1,4 @@
-"""The wiring of a draft that a public training stack trains: its steps are run one after the other, the engine's too."""
+"""What a public training stack trains: its steps, and those of the engine that captures, are run one by one."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Engines", "StackTraining", "TrainerHandle"]
 
 _T = TypeVar("_T")
+_WAYS = {"dump": "from a dump"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +76,12 @@ class TrainerHandle:
     def bench(self, num_layers: int, *, rows: bool = False) -> Bench:
         return Bench(self.source.tree, self.source.package, num_layers, rows=rows)
 
-    def paths(self, kind: str, num_layers: int = 32) -> tuple[bool, ...]:
-        """The ways in which the stack trains a kind of draft: True from a dump, False online; empty for none."""
+    def ways(self, kind: str, num_layers: int = 32) -> tuple[str, ...]:
+        """The ways in which the stack trains a kind of draft; empty for none."""
         if kind not in self.trainer.kinds:
             return ()
         try:
-            return self.trainer.paths(self.bench(num_layers), kind)
+            return self.trainer.ways(self.bench(num_layers), kind)
         except NotFollowed:
             return ()
 
@@ -91,7 +92,7 @@ class TrainerHandle:
         chosen = _try(lambda: trainer.layer_ids(self.bench(count), run), problems)
         wiring = Wiring(
             "training",
-            f"{self.label} ({run.kind}, {'from a dump' if run.offline else 'online'})",
+            f"{self.label} ({run.kind}, {_WAYS.get(run.way, run.way)})",
             (),
             "unknown",
             draft_kind=run.kind,

@@ -18,9 +18,9 @@ from eaglelint.source.values import External, Instance, Partial, Tensor, Unknown
 __all__ = ["ROW_INTERCEPTS", "make_row", "row_attribute", "row_shift"]
 
 _NAME = "a row of tokens"
-_KEEPING = frozenset(
-    ["bfloat16", "clone", "contiguous", "cpu", "cuda", "detach", "float", "half", "int", "long", "squeeze", "to"]
-    + ["type", "unsqueeze", "view", "reshape", "flatten", "bool"]
+_KEEPING = (
+    *("bfloat16", "bool", "clone", "contiguous", "cpu", "cuda", "detach", "flatten", "float", "half", "int", "long"),
+    *("reshape", "squeeze", "to", "type", "unsqueeze", "view"),
 )
 
 _Args = tuple[Any, ...]
