@@ -24,6 +24,7 @@ from eaglelint.source.values import (
     Frame,
     Function,
     Instance,
+    LayerOutput,
     ModuleItems,
     ModuleValue,
     Partial,
@@ -339,6 +340,8 @@ def get_attribute(machine: Machine, receiver: Any, name: str, site: Site | None 
             return External("torch.bfloat16")
         case Tensor() | TensorBuffer() | TensorView():
             return _tensor_attribute(receiver, name)
+        case LayerOutput():  # who asks a layer's result for a tensor's attribute uses it whole
+            return _tensor_attribute(receiver.whole, name)
         case list() | tuple() | dict() | set() | frozenset() | str() | range():
             return BuiltinMethod(receiver, name) if hasattr(receiver, name) else MISSING
         case BoundMethod() | Function() | Partial():

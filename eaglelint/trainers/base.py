@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +22,6 @@ __all__ = [
     "Step",
     "Trainer",
     "TrainerSource",
-    "pinned",
     "step",
 ]
 
@@ -185,16 +183,3 @@ class Trainer(Protocol):
 def step(function: Function, note: str) -> Step:
     """A function as a step."""
     return Step(note, function.module.display, function.info.line)
-
-
-def pinned(bench: Bench, package: str) -> str | None:
-    """The release of another package that this one asks for, from the metadata beside it or its pyproject.toml."""
-    places = [*bench.package.parent.glob(f"{bench.package.name}-*.dist-info/METADATA")]
-    places += [parent / "pyproject.toml" for parent in bench.package.parents[:2]]
-    for place in places:
-        if bench.tree.is_file(place):
-            text = bench.tree.read(place).decode("utf-8", "replace")
-            found = re.search(rf"\b{package}(?:\[[^\]]*\])?\s*==\s*([\w.]+)", text)
-            if found:
-                return found.group(1)
-    return None

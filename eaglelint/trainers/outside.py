@@ -236,7 +236,7 @@ def _register_hook(machine: Machine, args: _Args, kwargs: dict[str, Any], site: 
         where = receiver.layer
     elif site is not None and isinstance(site.node, cst.Call) and isinstance(site.node.func, cst.Attribute):
         module = site.slice.code(site.node.func.value)
-        where = "norm" if re.fullmatch(r"[\w.]*\.(?:norm|final_layernorm|ln_f)", module) else None
+        where = "norm" if re.fullmatch(r"(?:[\w.]*\.)?(?:(?:final_)?norm|final_layernorm|ln_f)", module) else None
     if where is not None and hook is not None:
         machine.heap.touch(machine.hooks)
         machine.hooks.append((where, kind, hook))

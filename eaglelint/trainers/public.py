@@ -11,15 +11,22 @@ from eaglelint.engines.release import package_version
 from eaglelint.exceptions import UnreadableInput, WrongUsage
 from eaglelint.source.snapshot import Snapshot
 from eaglelint.source.tree import SourceTree
+from eaglelint.trainers.angelslim import AngelSlim
 from eaglelint.trainers.base import Trainer, TrainerSource
+from eaglelint.trainers.dflash import DFlash
+from eaglelint.trainers.eagle import Eagle
 from eaglelint.trainers.modelopt import ModelOpt
 from eaglelint.trainers.specforge import SpecForge
 from eaglelint.trainers.speculators import Speculators
 from eaglelint.trainers.stack import TrainerHandle
+from eaglelint.trainers.torchspec import TorchSpec
 
 __all__ = ["TRAINERS", "is_trainer", "open_trainer"]
 
-TRAINERS: dict[str, Trainer] = {trainer.name: trainer for trainer in (SpecForge(), Speculators(), ModelOpt())}
+TRAINERS: dict[str, Trainer] = {
+    trainer.name: trainer
+    for trainer in (SpecForge(), Speculators(), ModelOpt(), TorchSpec(), Eagle(), DFlash(), AngelSlim())
+}
 
 _SPEC = re.compile(r"([A-Za-z0-9_.-]+?)(?:@(.+)|==(.+))?")
 
@@ -74,7 +81,7 @@ def open_trainer(spec: str, *, root: Path, display_root: Path | None = None) -> 
                 f"--trained-by {spec}: {name} {installed or 'of an unknown release'} is installed here. "
                 f"Unpack {name} {version} and pass --trained-by {name}@PATH."
             )
-    scripts = [parent / "scripts" for parent in package.parents[:2]]
+    scripts = [parent / name for parent in package.parents[:2] for name in ("scripts", "tools")]
     roots = (package.parent, *(directory for directory in scripts if directory.is_dir()))
     tree = SourceTree(roots, relative_to=display_root or Path.cwd(), snapshot=Snapshot(active_store()))
     return TrainerHandle(trainer, TrainerSource(trainer.name, package, package_version(package), tree))

@@ -9,10 +9,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from eaglelint.engines.release import required_version
 from eaglelint.source.calls import call_value
 from eaglelint.source.lookup import MISSING, get_attribute
 from eaglelint.source.values import Cat, External, Function, Instance, Partial, Tensor, Unknown
-from eaglelint.trainers.base import Captured, Export, Fed, HandOver, RecipeKeys, Run, Step, pinned, step
+from eaglelint.trainers.base import Captured, Export, Fed, HandOver, RecipeKeys, Run, Step, step
 from eaglelint.trainers.bench import Bench, NotFollowed, given, names_in, order_in
 from eaglelint.trainers.tokens import make_row, row_shift
 
@@ -100,7 +101,14 @@ class SpecForge:
             provisos = (
                 f"if the server's --spec-capture-method {method} calls {setter}: a patch adds that option to SGLang",
             )
-        return HandOver("sglang", kind, tuple(handed), tuple(steps), release=pinned(bench, "sglang"), provisos=provisos)
+        return HandOver(
+            "sglang",
+            kind,
+            tuple(handed),
+            tuple(steps),
+            release=required_version(bench.package, "sglang"),
+            provisos=provisos,
+        )
 
     def _handed_out(self, bench: Bench) -> None:
         """That what replaces the logits processor hands out the joined states and the last one, and under their names.

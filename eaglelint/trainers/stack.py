@@ -102,7 +102,7 @@ class TrainerHandle:
         if chosen is None:
             return StackTraining(run, _unknown(wiring, problems), None, None, None, None, None, tuple(problems))
         ids, step = chosen
-        wiring = replace(wiring, layer_ids=ids)
+        wiring = replace(wiring, layer_ids=ids or None)
         capture = _try(lambda: trainer.capture(self.bench(count), run, ids), problems)
         exported = _try(lambda: trainer.export(self.bench(count), run, ids), [])
         if capture is None:

@@ -16,6 +16,8 @@ _OUTSIDE_OF_UNITS = {
     "engines/release.py": "the release is part of every key",
     "source/snapshot.py": "the snapshot itself",
     "source/stubs.py": "eaglelint's own summaries",
+    "trainers/public.py": "the directory that it finds is all that the stack's source is read from",
+    "trainers/recipe.py": "a run's own config is read anew each time",
     "trainers/files.py": "the list of files, and the roots, are part of the key",
 }
 # The directory that it finds is part of every key.
