@@ -268,8 +268,9 @@ def _by_stack(
 
 def _trained_join(pipeline: PipelineInput) -> Join | None:
     from eaglelint.trainers.joined import trained_join
+    from eaglelint.trainers.recipe import is_recipe
 
-    return trained_join(pipeline.training, Path.cwd())
+    return trained_join(tuple(path for path in pipeline.training if not is_recipe(path)), Path.cwd())
 
 
 def _declared(
