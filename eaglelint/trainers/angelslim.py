@@ -55,7 +55,7 @@ class AngelSlim:
         model = bench.instance(None, "the target", config=config)
         backend = bench.instance(bench.cls(_TARGET, "TransformersBackend"), model=model)
         model.attrs["forward"] = Partial(External("bench.target"), (), {})
-        arguments = {"input_ids": Unknown("ids", present=True)}
+        arguments: dict[str, Any] = {"input_ids": Unknown("ids", present=True)}
         named = self._ids(run)
         if named is not None:
             arguments["aux_hidden_states_layer_ids"] = named
