@@ -14,7 +14,7 @@ from eaglelint.cli import options as opt
 if TYPE_CHECKING:
     from eaglelint.wiring import LayerIds
 
-__all__ = ["app"]
+__all__ = ["app", "parse_ids"]
 
 app = typer.Typer(help="What serving engines feed a draft, derived from their source.", no_args_is_help=True)
 
@@ -114,7 +114,7 @@ def diff(
 
     if draft_kind not in CAPTURING_KINDS:
         raise WrongUsage(f"--draft-kind {draft_kind}: known are {', '.join(CAPTURING_KINDS)}.")
-    lists = usual_ids(num_layers) if layer_ids is None else [_ids(layer_ids)]
+    lists = usual_ids(num_layers) if layer_ids is None else [parse_ids(layer_ids)]
     ends = [open_serving(spec, root=Path.cwd()) for spec in (before, after)]
     with progress_bar() as progress:
         found = compare_ends(ends[0], ends[1], draft_kind, num_layers, lists, progress)
@@ -159,7 +159,7 @@ def show(
     from eaglelint.scan import CAPTURING_KINDS
     from eaglelint.serving import open_serving
 
-    ids = _ids(layer_ids)
+    ids = parse_ids(layer_ids)
     deployment = parse_assumptions(assume or ())
     if draft_kind not in CAPTURING_KINDS:
         raise WrongUsage(f"--draft-kind {draft_kind}: known are {', '.join(CAPTURING_KINDS)}.")
@@ -193,7 +193,7 @@ def show(
         )
 
 
-def _ids(text: str) -> LayerIds:
+def parse_ids(text: str) -> LayerIds:
     from eaglelint.exceptions import WrongUsage
 
     if text.strip() == "default":

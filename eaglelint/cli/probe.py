@@ -111,6 +111,19 @@ def probe(
         float | None,
         typer.Option("--budget", min=0.0, help="Seconds after which nothing more is begun.", rich_help_panel=_RUN),
     ] = None,
+    execute: Annotated[
+        bool,
+        typer.Option(
+            "--execute",
+            help="Run the code of --serving ENGINE@PATH itself, its setters and forward passes, in a process without "
+            "rights, and compare what it captures with what is derived from it.",
+            rich_help_panel=_RUN,
+        ),
+    ] = False,
+    layer_ids: Annotated[
+        str,
+        typer.Option("--layer-ids", help="With --execute: comma-separated ids, or default.", rich_help_panel=_RUN),
+    ] = "default",
     format: Annotated[ProbeFormat, typer.Option("--format", help="Text, or JSON.")] = ProbeFormat.text,
     no_cache: opt.NoCache = False,
 ) -> None:
@@ -127,6 +140,11 @@ def probe(
     from eaglelint.session import Inputs, open_session
 
     require("torch")
+    if execute:
+        from eaglelint.cli.probe_wiring import probe_wiring
+
+        probe_wiring(serving, target_class, layer_ids, num_layers, draft_kind, assume, json=format is ProbeFormat.json)
+        return
     session = open_session(
         Inputs(
             paths=paths or (),

@@ -13,7 +13,7 @@ from eaglelint.source.machine import Machine
 from eaglelint.source.tree import Binding
 from eaglelint.source.values import ClassValue
 
-__all__ = ["draft_class", "registered", "target_class", "target_classes"]
+__all__ = ["draft_class", "module_rows", "registered", "target_class", "target_classes"]
 
 _INTERFACE = "SupportsEagle3"
 _TABLE = re.compile(r"_[A-Z_]+_MODELS")
@@ -85,11 +85,20 @@ def _rows(source: EngineSource, *, drafts: bool) -> dict[str, tuple[str, str]]:
     return {name: row for name, row in rows.items() if isinstance(row, tuple) and len(row) == 2}
 
 
+def module_rows(source: EngineSource) -> dict[str, tuple[str, str]]:
+    """The module, by its full name, and the class of each target, by its architecture's name."""
+    rows = _rows(source, drafts=False)
+    return {name: (_full_name(source, module), cls) for name, (module, cls) in rows.items()}
+
+
+def _full_name(source: EngineSource, module: str) -> str:
+    package = source.package.name
+    return module if module.startswith(f"{package}.") else f"{package}.model_executor.models.{module}"
+
+
 def _class_at(machine: Machine, source: EngineSource, module_name: str, name: str) -> Binding | None:
     """The class in a module that is named in full, or as one of the directory that holds the models."""
-    package = source.package.name
-    full = module_name if module_name.startswith(f"{package}.") else f"{package}.model_executor.models.{module_name}"
-    module = source.tree.module(full)
+    module = source.tree.module(_full_name(source, module_name))
     found = global_value(machine, module, name) if module is not None else None
     return Binding(found.module, found.info) if isinstance(found, ClassValue) else None
 
