@@ -60,7 +60,7 @@ def _navigation() -> Iterable[str]:
     yield _section("Rules", rules)
     yield _section("Reference", [_entry("Commands", "commands.md"), _entry("Settings", "settings.md"), '"schemas.md"'])
     yield _section("Where it runs", ['"editors.md"', '"ci.md"', '"probe.md"'])
-    yield _section("Evidence", ['"reports.md"', '"findings-in-engines.md"', '"benchmarks.md"'])
+    yield _section("Evidence", ['"reports.md"', '"findings-in-engines.md"', '"probe-wiring.md"', '"benchmarks.md"'])
     yield _section("Project", [_entry("Changes", "changelog.md"), '"contributing.md"'])
 
 

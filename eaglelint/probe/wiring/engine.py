@@ -17,7 +17,7 @@ from eaglelint.probe.wiring.task import Seen, Task
 from eaglelint.serving import EngineHandle
 from eaglelint.wiring import Condition, Form, LayerIds, Slot, Status, Wiring
 
-__all__ = ["ClassProbe", "Verdict", "probe_engine"]
+__all__ = ["ClassProbe", "Verdict", "compared", "probe_engine"]
 
 Verdict = Literal["agrees", "disagrees", "open"]
 
@@ -99,7 +99,7 @@ def probe_engine(
     registry = module_rows(handle.source) if handle.engine.name == "vllm" else {}
     tasks = [_task(handle, request, wiring, registry) for request, wiring in zip(requests, derived, strict=True)]
     answers = run_tasks(tasks, limits=limits, progress=progress)
-    return tuple(map(_compared, answers, derived))
+    return tuple(map(compared, answers, derived))
 
 
 def _task(handle: EngineHandle, request: ServingRequest, derived: Wiring, registry: dict[str, tuple[str, str]]) -> Task:
@@ -120,7 +120,8 @@ def _task(handle: EngineHandle, request: ServingRequest, derived: Wiring, regist
     )
 
 
-def _compared(answer: Answer, derived: Wiring) -> ClassProbe:
+def compared(answer: Answer, derived: Wiring) -> ClassProbe:
+    """What came back of a run, held against what is derived of the same class."""
     seen = answer.observation
     observed = None if seen.error is not None else _observed(answer, derived)
     verdict, why = _verdict(observed, seen.error, derived)

@@ -54,7 +54,6 @@ class World:
         self.final: list[tuple[int, Any]] = []  # how many layers had run, and what a norm outside of them was given
         self.stood_in: dict[str, str] = {}
         self.collectives: set[str] = set()
-        self.stack: list[Any] = []
         self.layers: list[Entry] = []
         self.running = False
         self._classes: dict[str, type[nn.Module]] = {}
@@ -63,6 +62,7 @@ class World:
 
     @property
     def layer(self) -> int:
+        """The decoder layer that is being run; -1 before the first, beyond all others after it."""
         return self.layers[-1].index if self.layers else (-1 if not self.entries else self.entries[-1].index + 10_000)
 
     def state(self, value: Any, like: Any = None) -> Any:
@@ -147,7 +147,6 @@ class World:
             return StandIn(f"{name}()", state=True)
         if isinstance(module, nn.Embedding):
             return self.signatures.new(self.layer, "Embedding()")
-        self.stack.append(module)
         try:
             return _CALL_MODULE(module, *args, **kwargs)
         except Exception as error:
@@ -156,8 +155,6 @@ class World:
             self.note(f"{name}.forward", error)
             self._write_outputs(name, kwargs)
             return StandIn(f"{name}()", state=True)
-        finally:
-            self.stack.pop()
 
     def _partial(self, module: Any, name: str, kwargs: dict[str, Any]) -> StandIn:
         """The result of a part that each rank computes a summand of; the engine's own reduce it unless told not to."""
@@ -188,12 +185,10 @@ class World:
         entry = Entry(*place, [item.clone() for item in handed])
         self.entries.append(entry)
         self.layers.append(entry)
-        self.stack.append(module)
         try:
             result = self.states(_CALL_MODULE(module, *args, **kwargs))
         finally:
             self.layers.pop()
-            self.stack.pop()
         results = result if isinstance(result, tuple | list) else [result]
         entry.results = [item.clone() for item in results if is_state(item) and item.shape[-1] == WIDTH]
         return result
