@@ -94,7 +94,7 @@ def install_building() -> None:
         object.__setattr__(module, name, value)
         return value
 
-    nn.Module.__getattr__ = getattr_  # type: ignore[method-assign]
+    nn.Module.__getattr__ = getattr_
     for factory in _FACTORIES:
         setattr(torch, factory, _with_sizes(getattr(torch, factory)))
     operators = type(torch.ops.aten)
@@ -108,7 +108,7 @@ def install_building() -> None:
                 raise
             return OPERATORS.get(name) or StandIn(f"torch.ops.{namespace.name}.{name}")
 
-    operators.__getattr__ = operator  # type: ignore[method-assign]
+    operators.__getattr__ = operator
     logging.Logger.__getattr__ = lambda self, name: _log(name)  # type: ignore[attr-defined]
     logging.disable(logging.CRITICAL)
 

@@ -124,8 +124,8 @@ def _quiet_torch() -> None:
     torch.set_num_threads(1)
     for name in ("Stream", "Event", "stream", "current_stream", "current_device", "get_device_capability"):
         setattr(torch.cuda, name, StandIn(f"torch.cuda.{name}"))
-    torch.compile = _undecorated  # type: ignore[assignment]
-    torch.jit.script = _undecorated  # type: ignore[assignment]
+    torch.compile = _undecorated
+    torch.jit.script = _undecorated
 
 
 def _undecorated(function: Any = None, *args: Any, **kwargs: Any) -> Any:

@@ -13,7 +13,7 @@ from eaglelint.probe.wiring.standin import StandIn
 __all__ = ["StandInBase", "StandInModule"]
 
 
-class StandInModule(nn.Module):
+class StandInModule(nn.Module):  # type: ignore[misc]
     """A part of a model whose class is not at hand: a linear layer, an attention back end, a norm."""
 
     standin_kind = "module"

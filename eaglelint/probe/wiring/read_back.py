@@ -164,7 +164,7 @@ def _support(state: Any) -> list[int]:
 
 def _same(left: Any, right: Any) -> bool:
     right = right.to(torch.float64)
-    return left.shape == right.shape and torch.allclose(left, right, rtol=1e-9, atol=1e-12)
+    return bool(left.shape == right.shape and torch.allclose(left, right, rtol=1e-9, atol=1e-12))
 
 
 def _ratios(state: Any) -> list[float] | None:

@@ -291,14 +291,14 @@ class World:
         def called(module: Any, *args: Any, **kwargs: Any) -> Any:
             return world.module(module, args, kwargs)
 
-        nn.Module.__call__ = called  # type: ignore[method-assign]
+        nn.Module.__call__ = called
 
     def mode(self) -> TorchFunctionMode:
         """Torch's functions act as this world has it."""
         return _Mode(self)
 
 
-class _Mode(TorchFunctionMode):
+class _Mode(TorchFunctionMode):  # type: ignore[misc]
     def __init__(self, world: World) -> None:
         super().__init__()
         self.world = world
