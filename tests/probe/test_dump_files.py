@@ -18,6 +18,7 @@ from typer.testing import CliRunner, Result
 from eaglelint.artifacts.tensors import BIT_WIDTHS
 from eaglelint.cli.app import app
 from eaglelint.exceptions import UnreadableInput, WrongUsage
+from eaglelint.probe.dump.layouts import recognise
 from eaglelint.probe.dump.target import loaded, recompute
 from tests.checkpoints import header_bytes
 from tests.page_projects import PROJECTS
@@ -208,6 +209,47 @@ def test_a_broken_dump_is_a_sentence(
     result = probe("--dump", name, "--model", checkpoints / "llama")
     assert isinstance(result.exception, UnreadableInput), (result.exception, result.output)
     assert said in str(result.exception)
+
+
+ODD: dict[str, dict[str, Any]] = {
+    "ids that are one number": {"token_ids": torch.tensor(3), "hidden_states": torch.ones(4, 2, 64)},
+    "ids that are a truth": {"token_ids": True, "hidden_states": torch.ones(4, 2, 64)},
+    "ids that are text": {"input_ids": "abc", "hidden_states": torch.ones(4, 2, 64)},
+    "no tokens": {"input_ids": torch.arange(4), "aux_hidden_states": torch.ones(0, 128)},
+    "no features": {"input_ids": torch.arange(4), "aux_hidden_states": torch.ones(4, 0)},
+    "an empty list": {"input_ids": torch.arange(4), "hidden_states": []},
+    "a list of numbers": {"input_ids": torch.arange(4), "hidden_states": [torch.tensor(1.0)]},
+    "a list of nothings": {"input_ids": torch.arange(4), "hidden_states": [torch.ones(0, 64)] * 2},
+    "a list of two shapes": {"input_ids": torch.arange(4), "hidden_states": [torch.ones(4, 64), torch.ones(3, 64)]},
+    "five dimensions": {"input_ids": torch.arange(4), "aux_hidden_states": torch.ones(1, 1, 4, 2, 64)},
+    "a label of another width": {
+        "input_ids": torch.arange(4), "aux_hidden_states": torch.ones(4, 64), "hidden_states": torch.ones(4, 63),
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ODD)
+def test_an_odd_sample_is_a_sentence(case: str) -> None:
+    """Whatever lies under the keys of a layout."""
+    with pytest.raises(UnreadableInput, match=r"^a\.pt: "):
+        recognise(ODD[case], "a.pt", width=64, most_tokens=8)
+
+
+def test_what_is_odd_and_does_no_harm_is_a_note() -> None:
+    """Several samples in one file, another number of ids than of states, a flag as a tensor, values that are not finite."""
+    sample = {
+        "input_ids": torch.arange(10)[None].repeat(2, 1),
+        "aux_hidden_states": torch.full((2, 4, 128), float("nan")),
+        "hidden_states": torch.ones(4, 64),
+        "hidden_states_prenorm": torch.tensor(True),
+    }
+    dump = recognise(sample, "a.pt", width=64, most_tokens=8)
+    assert (len(dump.ids), len(dump.slots), dump.label_normed) == (4, 2, False)
+    assert dump.notes == (
+        "aux_hidden_states [2, 4, 128] holds 2 samples: the first is compared",
+        "aux_hidden_states holds values that are not finite",
+        "input_ids has 10 tokens and aux_hidden_states has states of 4",
+    )
 
 
 def test_a_model_that_is_none_is_a_sentence(checkpoints: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ Read in these sources; n captured states of H features for T tokens:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,7 +100,7 @@ def recognise(sample: Mapping[str, Any], path: str, *, width: int, most_tokens: 
         last, more = _states(sample[label_key], path, label_key, width)
         notes += more
         if last.shape[1] != 1 or last.shape[0] < tokens:
-            notes.append(f"{label_key} {list(sample[label_key].shape)} is not one state for each token: not compared")
+            notes.append(f"{label_key} [{last.shape[0]}, {last.shape[1] * width}] is not one state for each token")
         else:
             label = last[:tokens, 0].float()
     if not slots:
@@ -117,7 +117,7 @@ def _layout(sample: Mapping[str, Any], ids_key: str, path: str) -> tuple[str, st
     if auxiliary == "aux_hidden_state":
         return "SpecForge, EAGLE-3", auxiliary, "hidden_state" if "hidden_state" in sample else "", True
     if auxiliary is not None:
-        prenorm = bool(sample.get("hidden_states_prenorm", False))
+        prenorm = _flag(sample.get("hidden_states_prenorm"))
         return "ModelOpt", auxiliary, "hidden_states" if "hidden_states" in sample else "", not prenorm
     states = sample.get("hidden_states")
     label = next((key for key in _LABELS if sample.get(key) is not None), "")
@@ -136,42 +136,62 @@ def _layout(sample: Mapping[str, Any], ids_key: str, path: str) -> tuple[str, st
     )
 
 
+def _flag(value: Any) -> bool:
+    """A flag as it was saved: plain, or as a tensor of one value."""
+    if isinstance(value, torch.Tensor):
+        return value.numel() == 1 and bool(value)
+    return value is True
+
+
 def _ids(value: Any, path: str, key: str) -> list[int]:
     try:
         tensor = torch.as_tensor(value)
     except (TypeError, ValueError, RuntimeError):
         raise UnreadableInput(f"{path}: {key} is no list of token ids.") from None
-    if tensor.is_floating_point() or tensor.is_complex() or tensor.numel() == 0 or tensor.dim() > 2:
+    if tensor.is_floating_point() or tensor.is_complex() or tensor.numel() == 0 or tensor.dim() not in (1, 2):
         raise UnreadableInput(f"{path}: {key} {list(tensor.shape)} ({tensor.dtype}) holds no token ids of one sample.")
-    if tensor.dim() == 2:
-        tensor = tensor[0]
-    return [int(item) for item in tensor.tolist()]
+    return [int(item) for item in (tensor[0] if tensor.dim() == 2 else tensor).tolist()]
 
 
 def _states(value: Any, path: str, key: str, width: int) -> tuple[torch.Tensor, list[str]]:
     """The states as [T, n, H], however they were joined."""
     notes: list[str] = []
     if isinstance(value, (list, tuple)):
-        if not value or not all(isinstance(item, torch.Tensor) and item.shape == value[0].shape for item in value):
-            raise UnreadableInput(f"{path}: {key} is no list of states of one shape.")
-        value = torch.stack([item.reshape(-1, item.shape[-1]) for item in value], dim=1)
-    if not isinstance(value, torch.Tensor) or not value.is_floating_point():
-        raise UnreadableInput(f"{path}: {key} holds no hidden states, but {type(value).__name__}.")
+        value = _stacked(value, path, key)
+    if not isinstance(value, torch.Tensor) or not value.is_floating_point() or value.numel() == 0:
+        raise UnreadableInput(f"{path}: {key} holds no hidden states, but {_kind(value)}.")
     shape = list(value.shape)
     if value.dim() == 4 and value.shape[0] == 1:
         value = value[0]
-    if value.dim() == 3 and value.shape[2] == width and value.shape[0] != 1:
-        return value, notes  # [T, n, H]
-    if value.dim() == 3:
-        if value.shape[0] != 1:
-            notes.append(f"{key} {shape} holds {value.shape[0]} samples: the first is compared")
-        value = value[0]
-    if value.dim() != 2 or value.shape[1] % width or not value.shape[0] or not value.shape[1]:
-        raise UnreadableInput(
-            f"{path}: {key} {shape} holds no whole number of states of {width} features, the target's hidden_size. "
-            "Check that --model is the target of this dump."
-        )
-    return value.reshape(value.shape[0], -1, width), notes
+    if not (value.dim() == 3 and value.shape[2] == width and value.shape[0] != 1):
+        if value.dim() == 3:
+            if value.shape[0] != 1:
+                notes.append(f"{key} {shape} holds {value.shape[0]} samples: the first is compared")
+            value = value[0]
+        if value.dim() != 2 or value.shape[1] % width:
+            raise UnreadableInput(
+                f"{path}: {key} {shape} holds no whole number of states of {width} features, the target's "
+                "hidden_size. Check that --model is the target of this dump."
+            )
+        value = value.reshape(value.shape[0], -1, width)
+    if not bool(torch.isfinite(value).all()):
+        notes.append(f"{key} holds values that are not finite")
+    return value, notes
+
+
+def _stacked(states: Sequence[Any], path: str, key: str) -> torch.Tensor:
+    """A list of states [T, H] or [1, T, H] as [T, n, H]."""
+    rows = [state.reshape(-1, state.shape[-1]) for state in states if isinstance(state, torch.Tensor) and state.numel()
+            and state.dim() > 1]  # fmt: skip
+    if not rows or len(rows) < len(states) or any(row.shape != rows[0].shape for row in rows):
+        raise UnreadableInput(f"{path}: {key} is no list of states of one shape.")
+    return torch.stack(rows, dim=1)
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        return f"a tensor {list(value.shape)} of {str(value.dtype).removeprefix('torch.')}"
+    return type(value).__name__
 
 
 def _keys(sample: Mapping[str, Any]) -> str:
