@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from eaglelint.derive import ServingRequest
     from eaglelint.serving import ServingEnd
 
-__all__ = ["Options", "ScanResult", "check_engine_file", "gather", "scan_pipelines", "survey_engine"]
+__all__ = ["Options", "ScanResult", "check_engine_file", "gather", "judge", "scan_pipelines", "survey_engine"]
 
 Progress = Callable[[str], None]
 
@@ -147,7 +147,7 @@ def gather(
     notes += trained.notes
     for end in ends:
         problems += end.source.problems
-    servings = tuple(_judge(end, draft, training) for end in ends)
+    servings = tuple(judge(end.source, end.request, end.wiring, draft, training) for end in ends)
     engines = tuple(facts for end in ends if (facts := _engine(end)) is not None)
     joined = any(cls.join is not None for cls in classes) and bool(pipeline.training)
     found = Facts(
@@ -347,12 +347,14 @@ def _engine(end: _End) -> EngineFacts | None:
     return engine_facts(end.source, (served,))
 
 
-def _judge(end: _End, draft: DraftConfig, training: Wiring | None) -> Served:
-    """What the rules need to know about one end besides its wiring."""
-    looks_in = _places(end.source, end.request, draft) if end.wiring.layer_ids == "default" and draft.layer_ids else ()
-    mended = _mended(end.source, end.request, end.wiring, training, looks_in)
-    uncaptured = _uncaptured(end.source, end.request, end.wiring)
-    return Served(end.wiring, looks_in, mended, uncaptured, end.source.refusal(end.request))
+def judge(
+    source: ServingEnd, request: ServingRequest, wiring: Wiring, draft: DraftConfig, training: Wiring | None
+) -> Served:
+    """What is to be known about one end besides its wiring: where it looks for ids, and those that mend it."""
+    asked = draft.layer_ids or (training is not None and training.slots and training.slots != wiring.slots)
+    looks_in = _places(source, request, draft) if wiring.layer_ids == "default" and asked else ()
+    mended = _mended(source, request, wiring, training, looks_in)
+    return Served(wiring, looks_in, mended, _uncaptured(source, request, wiring), source.refusal(request))
 
 
 def _class_of(source: ServingEnd, target: TargetConfig, options: Options) -> Any:

@@ -1,0 +1,137 @@
+"""What released training stacks train on, derived from the packages; and the two pages that are made of it are fresh."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from eaglelint.trainers.stack import StackTraining
+from tests.real import packages
+from tools.trainer_tables import EXPLICIT, PAGES, RELEASES, ROOT, Sources, train
+
+pytestmark = pytest.mark.real
+
+SPECFORGE = ("specforge", packages.SPECFORGE_0_2_0)
+SPECULATORS_9 = ("speculators", packages.SPECULATORS_0_9_0)
+SPECULATORS_4 = ("speculators", packages.SPECULATORS_0_4_0)
+SPECULATORS_3 = ("speculators", packages.SPECULATORS_0_3_0)
+MODELOPT = ("modelopt", packages.MODELOPT_0_47_0)
+TORCHSPEC = ("torchspec", packages.TORCHSPEC)
+EAGLE = ("eagle", packages.EAGLE)
+DFLASH = ("dflash", packages.DFLASH)
+ANGELSLIM = ("angelslim", packages.ANGELSLIM_0_5_0)
+
+
+@pytest.fixture(scope="module")
+def sources() -> Sources:
+    return Sources()
+
+
+def derived(
+    sources: Sources, pin: tuple[str, object], kind: str, way: str, ids: tuple[int, ...] | None
+) -> StackTraining:
+    handle = sources.stack(*pin)  # type: ignore[arg-type]
+    if handle is None:
+        pytest.skip(f"{pin[1]} cannot be had here")
+    return train(handle, sources.capturing(), kind, way, ids)
+
+
+# Read by a person in the named releases, for a Llama of 32 layers: the default list, and the ids 11, 3, 7.
+CLAIMS = [
+    (SPECFORGE, "eagle3", "dump", "h[2] ⊕ h[16] ⊕ h[29]", "h[4] ⊕ h[8] ⊕ h[12]", "norm(h[32])"),
+    (SPECFORGE, "dflash", "dump", "h[17]", "h[4] ⊕ h[8] ⊕ h[12]", None),
+    # vLLM counts boundaries, and captures in ascending order; the trainer norms the label.
+    (SPECULATORS_9, "eagle3", "dump", "h[2] ⊕ h[16] ⊕ h[29]", "h[3] ⊕ h[7] ⊕ h[11]", "norm(h[32])"),
+    (SPECULATORS_9, "dflash", "dump", "h[2] ⊕ h[16] ⊕ h[29]", "h[3] ⊕ h[7] ⊕ h[11]", "norm(h[32])"),
+    # Before 2026-04 ids counted layer outputs, and the last of them was the label.
+    (SPECULATORS_4, "eagle3", "dump", "h[3] ⊕ h[17] ⊕ h[30]", "h[4] ⊕ h[8]", None),
+    (SPECULATORS_3, "eagle3", "dump", "h[3] ⊕ h[17] ⊕ h[30]", "h[4] ⊕ h[8]", None),
+    (MODELOPT, "eagle3", "online", "h[2] ⊕ h[16] ⊕ h[29]", "h[4] ⊕ h[8] ⊕ h[12]", "norm(h[32])"),
+    # It picks from a tuple, in the order of the list.
+    (MODELOPT, "dflash", "online", "h[2] ⊕ h[9] ⊕ h[16] ⊕ h[23] ⊕ h[30]", "h[12] ⊕ h[4] ⊕ h[8]", None),
+    (TORCHSPEC, "eagle3", "hf", "h[2] ⊕ h[16] ⊕ h[29]", "h[12] ⊕ h[4] ⊕ h[8]", "norm(h[32])"),
+    # The id that it adds for the label counts layer outputs, where vLLM counts boundaries: one layer early.
+    (TORCHSPEC, "eagle3", "vllm", "h[2] ⊕ h[16] ⊕ h[29]", "h[4] ⊕ h[8] ⊕ h[12]", "norm(h[31])"),
+    (EAGLE, "eagle3", "online", "h[2] ⊕ h[16] ⊕ h[29]", "h[2] ⊕ h[16] ⊕ h[29]", "norm(h[32])"),
+    (DFLASH, "dflash", "reference", "h[2] ⊕ h[9] ⊕ h[16] ⊕ h[23] ⊕ h[30]", "h[12] ⊕ h[4] ⊕ h[8]", None),
+    (ANGELSLIM, "eagle3", "online", "h[2] ⊕ h[16] ⊕ h[29]", "h[12] ⊕ h[4] ⊕ h[8]", "norm(h[32])"),
+]
+
+
+@pytest.mark.parametrize(("pin", "kind", "way", "default", "explicit", "label"), CLAIMS)
+def test_what_is_fed_to_fc(
+    sources: Sources, pin: tuple[str, object], kind: str, way: str, default: str, explicit: str, label: str | None
+) -> None:
+    """By the stack's own list and by three ids, and the state that is the label."""
+    plain = derived(sources, pin, kind, way, None)
+    named = derived(sources, pin, kind, way, EXPLICIT)
+    assert (str(plain.wiring), str(named.wiring)) == (default, explicit)
+    assert label is None or str(plain.wiring.label) == label
+
+
+def test_speculators_0_3_0_does_not_norm_the_label(sources: Sources) -> None:
+    """And 0.4.0 does (vllm-project/speculators#313)."""
+    before, after = (derived(sources, pin, "eagle3", "dump", None).wiring for pin in (SPECULATORS_3, SPECULATORS_4))
+    assert (str(before.label), str(after.label)) == ("h[32]", "norm(h[32])")
+
+
+@pytest.mark.parametrize(
+    ("pin", "kind", "way", "shifts"),
+    [
+        (SPECFORGE, "eagle3", "dump", {"input_ids": 1, "target": 1, "loss_mask": 0, "hidden_state": 0}),
+        (
+            SPECULATORS_9,
+            "eagle3",
+            "dump",
+            {
+                "input_ids": 1,
+                "hidden_states": 0,
+                "verifier_last_hidden_states": 1,
+                "loss_mask": 1,
+                "position_ids": 1,
+            },
+        ),
+        (
+            SPECULATORS_9,
+            "dflash",
+            "dump",
+            {
+                "input_ids": 0,
+                "hidden_states": 0,
+                "verifier_last_hidden_states": 0,
+                "loss_mask": 0,
+                "position_ids": 0,
+            },
+        ),
+        (MODELOPT, "eagle3", "online", {"input_embeds": 1, "aux_hiddens": 0, "logits": 0}),
+        (TORCHSPEC, "eagle3", "hf", {"input_ids": 1, "target": 1, "loss_mask": 0, "hidden_states": 0}),
+        (EAGLE, "eagle3", "online", {"target": 1, "loss_mask": 0, "input_ids": 1}),
+        (ANGELSLIM, "eagle3", "online", {"hidden_states": 0, "target_logits": 1, "input_ids": 1, "loss_mask": 0}),
+    ],
+)
+def test_by_how_many_tokens_each_tensor_moves(
+    sources: Sources, pin: tuple[str, object], kind: str, way: str, shifts: dict[str, int]
+) -> None:
+    """To the left, before it is trained on."""
+    fed = derived(sources, pin, kind, way, None).fed
+    assert fed is not None and dict(fed.shifts) == shifts
+
+
+def test_only_some_exporters_write_the_ids_of_the_run(sources: Sources) -> None:
+    """SpecForge copies the draft config; speculators and ModelOpt write what they trained on."""
+    specforge = derived(sources, SPECFORGE, "eagle3", "dump", EXPLICIT).export
+    speculators = derived(sources, SPECULATORS_9, "eagle3", "dump", EXPLICIT).export
+    modelopt = derived(sources, MODELOPT, "eagle3", "online", EXPLICIT).export
+    assert specforge is not None and "ids of the run's own config are not written" in specforge.rule
+    assert speculators is not None and speculators.config["eagle_aux_hidden_state_layer_ids"] == list(EXPLICIT)
+    assert modelopt is not None
+    assert modelopt.config["eagle_config"]["eagle_aux_hidden_state_layer_ids"] == list(EXPLICIT)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_pages_are_fresh(sources: Sources, page: str) -> None:
+    """What stands in docs/ is what is derived now: else run python tools/trainer_tables.py."""
+    if any(isinstance(pin, packages.Checkout) and packages.checkout_directory(pin) is None for _, pin in RELEASES):
+        pytest.skip("not all sources can be had here")
+    assert (Path(ROOT) / page).read_text("utf-8") == PAGES[page](sources)
