@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 from eaglelint.trace.conditions import Guard
 from eaglelint.trace.graph import CallSite, Node, Source
+from eaglelint.trace.keys import container, fallback, key_argument
+from eaglelint.trace.sources import dotted_path, unwrap, wrap
 
 if TYPE_CHECKING:
-    from eaglelint.trace.walk import Walker
+    from eaglelint.trace.binding import Binding
 
-__all__ = ["MUTATING", "dotted_path", "evaluate", "wrap"]
+__all__ = ["MUTATING", "evaluate"]
 
 MUTATING = frozenset(
     [
@@ -34,47 +36,10 @@ MUTATING = frozenset(
 
 _COLLECTS = frozenset(["add", "append", "appendleft", "insert", "put", "setdefault"])
 _TAKES = frozenset(["pop", "popleft", "popitem"])
-_KEY_FUNCTIONS = frozenset(["getattr", "hasattr", "setattr", "delattr"])
-_KEY_METHODS = frozenset(["get", "pop", "setdefault", "has", "getattr"])
 _TENSOR_VIEWS = frozenset(["T", "mT", "H", "data", "real"])
 
 
-def wrap(sources: list[Source], position: str) -> list[Source]:
-    """The same values, in a container."""
-    return [(node, (*push, position)) for node, push in sources]
-
-
-def unwrap(walker: Walker, sources: list[Source], position: str, at: ast.expr) -> list[Source]:
-    """What is at a position of a container. Where that is not written out here, a node stands for the part.
-
-    ``*`` is any position; ``?`` any position of a list, and the whole of a tensor that is indexed.
-    """
-    found: list[Source] = []
-    for source in sources:
-        if source[1]:
-            if source[1][-1] == position or "*" in (source[1][-1], position):
-                found.append((source[0], source[1][:-1]))
-            elif position == "?":
-                found.append(source)
-        else:
-            part = walker.part(at, position)
-            walker.graph.connect(source, part, pop=(position,))
-            found.append((part, ()))
-    return found
-
-
-def dotted_path(node: ast.expr) -> str | None:
-    """``self.model.layers`` as a text, None for anything that is not a name with attributes."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    if not isinstance(node, ast.Name):
-        return None
-    return ".".join([node.id, *reversed(parts)])
-
-
-def evaluate(walker: Walker, node: ast.expr | None, role: str = "read") -> list[Source]:
+def evaluate(walker: Binding, node: ast.expr | None, role: str = "read") -> list[Source]:
     """Enter all names of an expression, and return what its value holds."""
     if node is None:
         return []
@@ -87,11 +52,11 @@ def evaluate(walker: Walker, node: ast.expr | None, role: str = "read") -> list[
     return []
 
 
-def _name(walker: Walker, node: ast.Name, role: str) -> list[Source]:
+def _name(walker: Binding, node: ast.Name, role: str) -> list[Source]:
     return [(walker.load(node, role).id, ())]
 
 
-def _attribute(walker: Walker, node: ast.Attribute, role: str) -> list[Source]:
+def _attribute(walker: Binding, node: ast.Attribute, role: str) -> list[Source]:
     decided = len(walker.deciders[-1]) if walker.deciders else 0
     below = evaluate(walker, node.value)
     if walker.deciders:
@@ -100,14 +65,14 @@ def _attribute(walker: Walker, node: ast.Attribute, role: str) -> list[Source]:
     return found + (below if node.attr in _TENSOR_VIEWS else [])
 
 
-def _constant(walker: Walker, node: ast.Constant, role: str) -> list[Source]:
+def _constant(walker: Binding, node: ast.Constant, role: str) -> list[Source]:
     if isinstance(node.value, str) and node.value.isidentifier():
         found = walker.key(node, "read")
         return [(found.id, ())] if found is not None else []
     return []
 
 
-def _subscript(walker: Walker, node: ast.Subscript, role: str) -> list[Source]:
+def _subscript(walker: Binding, node: ast.Subscript, role: str) -> list[Source]:
     held = evaluate(walker, node.value)
     index = node.slice
     if isinstance(index, ast.Constant) and isinstance(index.value, str):
@@ -122,7 +87,7 @@ def _subscript(walker: Walker, node: ast.Subscript, role: str) -> list[Source]:
     return unwrap(walker, held, "?", node)
 
 
-def _conditional(walker: Walker, node: ast.IfExp, role: str) -> list[Source]:
+def _conditional(walker: Binding, node: ast.IfExp, role: str) -> list[Source]:
     walker.deciders.append([])
     evaluate(walker, node.test)
     deciders = tuple(walker.deciders.pop())
@@ -143,7 +108,7 @@ def _is_membership(test: ast.expr) -> bool:
     return isinstance(test, ast.Compare) and any(isinstance(op, ast.In | ast.NotIn) for op in test.ops)
 
 
-def _bool(walker: Walker, node: ast.BoolOp, role: str) -> list[Source]:
+def _bool(walker: Binding, node: ast.BoolOp, role: str) -> list[Source]:
     found: list[Source] = []
     holds = isinstance(node.op, ast.And)
     before = len(walker.guards)
@@ -157,7 +122,7 @@ def _bool(walker: Walker, node: ast.BoolOp, role: str) -> list[Source]:
     return found
 
 
-def _compare(walker: Walker, node: ast.Compare, role: str) -> list[Source]:
+def _compare(walker: Binding, node: ast.Compare, role: str) -> list[Source]:
     evaluate(walker, node.left)
     found: list[Source] = []
     for operator, comparator in zip(node.ops, node.comparators, strict=True):
@@ -176,12 +141,12 @@ def _compare(walker: Walker, node: ast.Compare, role: str) -> list[Source]:
     return found
 
 
-def _unary(walker: Walker, node: ast.UnaryOp, role: str) -> list[Source]:
+def _unary(walker: Binding, node: ast.UnaryOp, role: str) -> list[Source]:
     sources = evaluate(walker, node.operand)
     return [] if isinstance(node.op, ast.Not) else sources
 
 
-def _binary(walker: Walker, node: ast.BinOp, role: str) -> list[Source]:
+def _binary(walker: Binding, node: ast.BinOp, role: str) -> list[Source]:
     left = evaluate(walker, node.left)
     right = evaluate(walker, node.right)
     if isinstance(node.left, ast.Constant | ast.JoinedStr) and isinstance(node.op, ast.Mod):
@@ -189,7 +154,7 @@ def _binary(walker: Walker, node: ast.BinOp, role: str) -> list[Source]:
     return left + right
 
 
-def _tuple(walker: Walker, node: ast.Tuple, role: str) -> list[Source]:
+def _tuple(walker: Binding, node: ast.Tuple, role: str) -> list[Source]:
     starred = any(isinstance(element, ast.Starred) for element in node.elts)
     found: list[Source] = []
     for position, element in enumerate(node.elts):
@@ -201,7 +166,7 @@ def _tuple(walker: Walker, node: ast.Tuple, role: str) -> list[Source]:
     return found
 
 
-def _list(walker: Walker, node: ast.List | ast.Set, role: str) -> list[Source]:
+def _list(walker: Binding, node: ast.List | ast.Set, role: str) -> list[Source]:
     found: list[Source] = []
     for element in node.elts:
         sources = evaluate(walker, element, role)
@@ -209,7 +174,7 @@ def _list(walker: Walker, node: ast.List | ast.Set, role: str) -> list[Source]:
     return found
 
 
-def _dict(walker: Walker, node: ast.Dict, role: str) -> list[Source]:
+def _dict(walker: Binding, node: ast.Dict, role: str) -> list[Source]:
     found: list[Source] = []
     for key, value in zip(node.keys, node.values, strict=True):
         sources = evaluate(walker, value, role)
@@ -227,12 +192,12 @@ def _dict(walker: Walker, node: ast.Dict, role: str) -> list[Source]:
     return found
 
 
-def _starred(walker: Walker, node: ast.Starred, role: str) -> list[Source]:
+def _starred(walker: Binding, node: ast.Starred, role: str) -> list[Source]:
     return evaluate(walker, node.value, role)
 
 
 def _comprehension(
-    walker: Walker, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, role: str
+    walker: Binding, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, role: str
 ) -> list[Source]:
     outer = dict(walker.env)
     before = len(walker.guards)
@@ -252,7 +217,7 @@ def _comprehension(
     return found
 
 
-def _lambda(walker: Walker, node: ast.Lambda, role: str) -> list[Source]:
+def _lambda(walker: Binding, node: ast.Lambda, role: str) -> list[Source]:
     outer = dict(walker.env)
     arguments = node.args
     for default in (*arguments.defaults, *arguments.kw_defaults):
@@ -270,25 +235,25 @@ def _arguments(arguments: ast.arguments) -> list[ast.arg]:
     return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *extra]
 
 
-def _walrus(walker: Walker, node: ast.NamedExpr, role: str) -> list[Source]:
+def _walrus(walker: Binding, node: ast.NamedExpr, role: str) -> list[Source]:
     sources = evaluate(walker, node.value)
     entered = walker.bind_name(node.target, sources, node.value)
     return [(entered.id, ())]
 
 
-def _await(walker: Walker, node: ast.Await | ast.YieldFrom, role: str) -> list[Source]:
+def _await(walker: Binding, node: ast.Await | ast.YieldFrom, role: str) -> list[Source]:
     sources = evaluate(walker, node.value, "returned" if isinstance(node, ast.YieldFrom) else role)
     if isinstance(node, ast.YieldFrom):
         walker.scope.returns += sources
     return sources
 
 
-def _yield(walker: Walker, node: ast.Yield, role: str) -> list[Source]:
+def _yield(walker: Binding, node: ast.Yield, role: str) -> list[Source]:
     walker.scope.returns += wrap(evaluate(walker, node.value, "returned"), "*")
     return []
 
 
-def _call(walker: Walker, node: ast.Call, role: str) -> list[Source]:
+def _call(walker: Binding, node: ast.Call, role: str) -> list[Source]:
     function = node.func
     name = (
         function.id if isinstance(function, ast.Name) else function.attr if isinstance(function, ast.Attribute) else ""
@@ -308,7 +273,7 @@ def _call(walker: Walker, node: ast.Call, role: str) -> list[Source]:
         evaluate(walker, function)
     call = walker.call(node)
     call.receiver = receiver
-    keyed = _key_argument(walker, node, name)
+    keyed = key_argument(walker, node, name)
     for position, argument in enumerate(node.args):
         if argument is keyed:
             continue
@@ -335,7 +300,7 @@ def _call(walker: Walker, node: ast.Call, role: str) -> list[Source]:
         walker.graph.nodes[start].calls.append(call)
     found: list[Source] = [(call.result, ())]
     if keyed is not None and name not in ("hasattr", "has"):
-        key = walker.key(keyed, "config-key", container=_container(node), fallback=_fallback(node, name))
+        key = walker.key(keyed, "config-key", container=container(node), fallback=fallback(node, name))
         if key is not None:
             found.append((key.id, ()))
             if name == "setattr":
@@ -345,7 +310,7 @@ def _call(walker: Walker, node: ast.Call, role: str) -> list[Source]:
     return found
 
 
-def _mutation(walker: Walker, node: ast.Call, name: str, mutated: Node, call: CallSite) -> list[Source]:
+def _mutation(walker: Binding, node: ast.Call, name: str, mutated: Node, call: CallSite) -> list[Source]:
     for _, sources in call.arguments:
         for start, push in sources:
             walker.graph.connect((start, (*push, "*")) if name in _COLLECTS else (start, push), mutated.id)
@@ -359,44 +324,13 @@ def _mutation(walker: Walker, node: ast.Call, name: str, mutated: Node, call: Ca
     return [(mutated.id, ())] if name.endswith("_") else []
 
 
-def _key_argument(walker: Walker, node: ast.Call, name: str) -> ast.Constant | None:
-    """The string in a call that names an attribute or a key."""
-    position = 1 if name in _KEY_FUNCTIONS and isinstance(node.func, ast.Name) else 0
-    keyed = (position == 1 or (name in _KEY_METHODS and isinstance(node.func, ast.Attribute))) and len(
-        node.args
-    ) > position
-    if not keyed:
-        return None
-    argument = node.args[position]
-    if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
-        key = walker.key(argument, "config-key", container=_container(node), fallback=_fallback(node, name))
-        if key is not None:
-            key.names_attribute = position == 1
-        return argument
-    return None
-
-
-def _container(node: ast.Call) -> ast.expr | None:
-    if isinstance(node.func, ast.Attribute):
-        return node.func.value
-    return node.args[0] if node.args else None
-
-
-def _fallback(node: ast.Call, name: str) -> str | None:
-    if name == "getattr" and len(node.args) > 2:
-        return ast.unparse(node.args[2])
-    if name == "get" and isinstance(node.func, ast.Attribute):
-        return ast.unparse(node.args[1]) if len(node.args) > 1 else "None"
-    return None
-
-
-def _joined(walker: Walker, node: ast.JoinedStr, role: str) -> list[Source]:
+def _joined(walker: Binding, node: ast.JoinedStr, role: str) -> list[Source]:
     for value in node.values:
         evaluate(walker, value)
     return []
 
 
-def _formatted(walker: Walker, node: ast.FormattedValue, role: str) -> list[Source]:
+def _formatted(walker: Binding, node: ast.FormattedValue, role: str) -> list[Source]:
     evaluate(walker, node.value)
     evaluate(walker, node.format_spec)
     return []

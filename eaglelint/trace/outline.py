@@ -16,7 +16,7 @@ from functools import cache
 from itertools import accumulate
 from pathlib import Path
 
-__all__ = ["Block", "Outline", "Unparsable"]
+__all__ = ["Block", "Outline", "Unparsable", "characters"]
 
 _MAX_SOURCE_BYTES = 8 * 1024 * 1024
 _STRINGS = re.compile(
@@ -27,6 +27,11 @@ _HEADERS = (re.compile(r"(def)[ \t]+(\w+)"), re.compile(r"(class)[ \t]+(\w+)"))
 _DECORATOR = re.compile(r"\n[ \t]*@")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def characters(line: str, offset: int) -> int:
+    """A column in characters, from one in UTF-8 bytes as syntax trees have it."""
+    return offset if line.isascii() else len(line.encode()[:offset].decode(errors="replace"))
 
 
 class Unparsable(Exception):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from eaglelint.trace.conditions import Members, conjuncts
 from eaglelint.trace.graph import Scope
 from eaglelint.trace.none_values import null_of
+from eaglelint.trace.outline import characters
 from eaglelint.trace.paths import Condition, Path, Test, merged
 
 if TYPE_CHECKING:
@@ -234,10 +235,7 @@ class PathWalk:
 
     def note(self, node: ast.expr, paths: list[Path]) -> None:
         if isinstance(node, ast.Name) and node.id == self.name and isinstance(node.ctx, ast.Load):
-            line = self.scope.outline.lines[node.lineno - 1]
-            column = (
-                node.col_offset if line.isascii() else len(line.encode()[: node.col_offset].decode(errors="replace"))
-            )
+            column = characters(self.scope.outline.lines[node.lineno - 1], node.col_offset)
             self.run.uses.setdefault((node.lineno, column + 1), []).extend(paths)
         elif isinstance(node, ast.Call) and node in self.calls:
             self.run.calls.setdefault(node, []).extend(paths)
