@@ -23,6 +23,9 @@ class DiffFormat(str, Enum):
     """How a difference is printed."""
 
     text = "text"
+    svg = "svg"
+    html = "html"
+    mermaid = "mermaid"
     json = "json"
 
 
@@ -100,7 +103,9 @@ def diff(
         int, typer.Option("--num-layers", min=1, max=10_000, help="Decoder layers of the target.")
     ] = 61,
     draft_kind: Annotated[str, typer.Option("--draft-kind", help="eagle3, peagle, dflash or dspark.")] = "eagle3",
-    format: Annotated[DiffFormat, typer.Option("--format", help="Text or JSON.")] = DiffFormat.text,
+    format: Annotated[
+        DiffFormat, typer.Option("--format", help="Text, a picture (svg, html, mermaid), or JSON.")
+    ] = DiffFormat.text,
 ) -> None:
     """Show what changed between two releases: for which classes the same ids mean other hidden states."""
     import json
@@ -108,7 +113,7 @@ def diff(
     from eaglelint.cli.progress import progress_bar
     from eaglelint.engines.difference import compare_ends, usual_ids
     from eaglelint.exceptions import WrongUsage
-    from eaglelint.report.difference import difference_lines
+    from eaglelint.report.difference import difference_lines, difference_panels, other_lines
     from eaglelint.scan import CAPTURING_KINDS
     from eaglelint.serving import open_serving
 
@@ -123,8 +128,24 @@ def diff(
     if format is DiffFormat.json:
         typer.echo(json.dumps(found.to_json(), indent=2))
         return
-    for line in difference_lines(found):
-        typer.echo(line)
+    if format is DiffFormat.text:
+        for line in difference_lines(found):
+            typer.echo(line)
+        return
+    shown = difference_panels(found)
+    if format is DiffFormat.svg:
+        from eaglelint.report.picture import svg_document
+
+        typer.echo(svg_document(shown))
+    elif format is DiffFormat.html:
+        from eaglelint.report.page import html_document
+
+        title = f"eaglelint: {found.before} → {found.after}"
+        typer.echo(html_document(shown, title, tuple(other_lines(found))), nl=False)
+    else:
+        from eaglelint.report.mermaid import mermaid_document
+
+        typer.echo(mermaid_document(shown), nl=False)
 
 
 @app.command("show")

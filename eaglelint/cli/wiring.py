@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated
 
@@ -70,15 +71,16 @@ def wiring(
     )
     if not session.pipelines:
         raise WrongUsage("There is no draft to show: none was found. Name its config with --draft PATH.")
-    wirings: list[Wiring] = []
+    by_pipeline: dict[str, list[Wiring]] = {}
     problems: list[str] = []
-    rows: list[str] = []
+    rows: dict[str, list[str]] = {}
     with caching(session.cache), progress_bar() as progress:
         for pipeline in session.pipelines:
             facts, unreadable, notes = gather(pipeline, session.options, progress)
-            wirings += [facts.training] if facts.training is not None else []
-            wirings += [served.wiring for served in facts.servings]
-            rows += verdicts(facts)
+            trained = [facts.training] if facts.training is not None else []
+            served = [end.wiring for end in facts.servings]
+            by_pipeline.setdefault(pipeline.name, []).extend([*trained, *served])
+            rows.setdefault(pipeline.name, []).extend(verdicts(facts))
             problems += [
                 *(f"note: {note}" for note in (*pipeline.notes, *notes)),
                 *(f"error: {text}" for text in unreadable),
@@ -88,26 +90,36 @@ def wiring(
     if format is WiringFormat.table:
         from eaglelint.report.wiring_table import render_wirings
 
-        render_wirings(wirings, rows, console=Console(highlight=False))
+        console = Console(highlight=False)
+        for name, wirings in by_pipeline.items():
+            render_wirings(wirings, rows[name], console=console)
     else:
-        typer.echo(_document(wirings, format), nl=False)
+        typer.echo(_document(by_pipeline, format), nl=False)
     if any(line.startswith("error") for line in problems):
         raise typer.Exit(2)
 
 
-def _document(wirings: list[Wiring], format: WiringFormat) -> str:
+def _document(by_pipeline: dict[str, list[Wiring]], format: WiringFormat) -> str:
     if format is WiringFormat.json:
         from eaglelint.report.json import render_json, wiring_document
 
-        return render_json(wiring_document(wirings)) + "\n"
+        return render_json(wiring_document(wiring for wirings in by_pipeline.values() for wiring in wirings)) + "\n"
+    from eaglelint.report.picture import panels
+
+    several = len(by_pipeline) > 1
+    shown = [
+        replace(panel, about=name) if several else panel
+        for name, wirings in by_pipeline.items()
+        for panel in panels(wirings)
+    ]
     if format is WiringFormat.svg:
         from eaglelint.report.picture import svg_document
 
-        return svg_document(wirings) + "\n"
+        return svg_document(shown) + "\n"
     if format is WiringFormat.html:
         from eaglelint.report.page import html_document
 
-        return html_document(wirings)
+        return html_document(shown)
     from eaglelint.report.mermaid import mermaid_document
 
-    return mermaid_document(wirings)
+    return mermaid_document(shown)

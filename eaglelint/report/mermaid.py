@@ -4,31 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from eaglelint.report.picture import Panel, panels
+from eaglelint.report.picture import Panel
 from eaglelint.report.printable import one_line
-from eaglelint.wiring import Wiring
 
 __all__ = ["mermaid_document"]
 
 
-def mermaid_document(wirings: Sequence[Wiring]) -> str:
+def mermaid_document(shown: Sequence[Panel]) -> str:
     """One chart: the states of the target, the slots of fc, and an arrow for each party."""
     lines = ["flowchart LR"]
-    for number, panel in enumerate(panels(wirings)):
+    for number, panel in enumerate(shown):
         lines += [f"    {line}" for line in _panel(panel, f"p{number}")]
     return "\n".join(lines) + "\n"
 
 
 def _panel(panel: Panel, name: str) -> Iterator[str]:
-    sides = [(panel.trained, "trained"), (panel.served, "served")]
-    title = " / ".join(_text(wiring.name) for wiring, _ in sides if wiring is not None)
+    title = " / ".join([*([_text(panel.about)] if panel.about else []), *(_text(side.name) for side, _ in panel.sides)])
     yield f'subgraph {name} ["{title}"]'
     states: dict[str, str] = {}
     edges = []
-    for wiring, verb in sides:
-        for index, slot in enumerate(wiring.slots if wiring is not None else ()):
+    for wiring, verb in panel.sides:
+        for index, slot in enumerate(wiring.slots):
             node = states.setdefault(str(slot), f"{name}_h{len(states)}")
-            differs = index in panel.differing and verb == "served"
+            differs = index in panel.differing and verb == panel.verbs[1]
             arrow = f'-. "{verb} ≠" .->' if differs else f'-- "{verb}" -->'
             edges.append(f"{node} {arrow} {name}_s{index}")
     for state, node in states.items():
@@ -42,7 +40,7 @@ def _panel(panel: Panel, name: str) -> Iterator[str]:
 
 
 def _count(panel: Panel) -> int:
-    return max((len(wiring.slots) for wiring in (panel.trained, panel.served) if wiring is not None), default=0)
+    return max((len(wiring.slots) for wiring, _ in panel.sides), default=0)
 
 
 def _text(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from eaglelint.report.picture import STYLE, Panel, panel_svg, panels
+from eaglelint.report.picture import STYLE, Panel, panel_svg
 from eaglelint.report.printable import one_line
 from eaglelint.wiring import Wiring
 
@@ -22,12 +22,24 @@ ul { padding-left: 1.2em; }
 code { font: 13px ui-monospace, monospace; }
 a { color: inherit; }
 .faint { color: var(--faint); }
+section { margin-top: 2em; }
+.matrix { overflow-x: auto; }
+.matrix table { border-collapse: collapse; font-size: 13px; }
+.matrix th, .matrix td { border: 1px solid var(--line); padding: 4px 8px; text-align: left; min-width: 6em; }
 """
 
+_USUAL = ("trained", "served")
 
-def html_document(wirings: Sequence[Wiring], title: str = "eaglelint: wiring") -> str:
-    """A page that reads well on a narrow screen, in light and dark, and without colours."""
-    body = "\n".join(part for panel in panels(wirings) for part in _section(panel)) or "<p>No wiring is known.</p>"
+
+def html_document(shown: Sequence[Panel], title: str = "eaglelint: wiring", notes: Sequence[str] = ()) -> str:
+    """A page that reads well on a narrow screen, in light and dark, and without colours.
+
+    Args:
+        notes: Lines below the title.
+    """
+    parts = [f"<p>{escape(one_line(note))}</p>" for note in notes] + (list(_matrix(shown)) if len(shown) > 1 else [])
+    parts += [part for number, panel in enumerate(shown) for part in _section(panel, number)]
+    body = "\n".join(parts) or "<p>No wiring is known.</p>"
     return (
         "<!doctype html>\n"
         '<html lang="en"><head><meta charset="utf-8">'
@@ -38,9 +50,48 @@ def html_document(wirings: Sequence[Wiring], title: str = "eaglelint: wiring") -
     )
 
 
-def _section(panel: Panel) -> Iterator[str]:
-    yield f"<section>{panel_svg(panel)}"
+def _matrix(shown: Sequence[Panel]) -> Iterator[str]:
+    """Every pair at a glance: a row for each left side, a column for each right one; a cell leads to its picture."""
+    rows = list(dict.fromkeys(_row_name(panel) for panel in shown))
+    columns = list(dict.fromkeys(_column_name(panel) for panel in shown))
+    cells: dict[tuple[str, str], list[str]] = {}
+    for number, panel in enumerate(shown):
+        place = _row_name(panel), _column_name(panel)
+        cells.setdefault(place, []).append(f'<a href="#p{number}">{escape(_verdict(panel))}</a>')
+    yield '<div class="matrix"><table><tr><td></td>'
+    yield "".join(f"<th>{escape(column)}</th>" for column in columns) + "</tr>"
+    for row in rows:
+        yield f"<tr><th>{escape(row)}</th>"
+        yield "".join(f"<td>{'<br>'.join(cells.get((row, column), ['–']))}</td>" for column in columns) + "</tr>"
+    yield "</table></div>"
+
+
+def _row_name(panel: Panel) -> str:
+    if panel.about:
+        return one_line(panel.about)
+    return "not known" if panel.trained is None else one_line(panel.trained.name)
+
+
+def _column_name(panel: Panel) -> str:
+    if panel.verbs != _USUAL:
+        return " → ".join(panel.verbs)
+    return "not known" if panel.served is None else one_line(panel.served.name)
+
+
+def _verdict(panel: Panel) -> str:
+    """Told by words and a sign, not by a colour."""
+    if panel.trained is None or panel.served is None:
+        return "? one side is not known"
     differing = sorted(panel.differing)
+    if differing:
+        return f"≠ slot{'' if len(differing) == 1 else 's'} {', '.join(map(str, differing))}"
+    return "= the same" if {panel.trained.status, panel.served.status} == {"exact"} else "? none is known to differ"
+
+
+def _section(panel: Panel, number: int) -> Iterator[str]:
+    yield f'<section id="p{number}">{panel_svg(panel)}'
+    differing = sorted(panel.differing)
+    first, second = panel.verbs
     if differing:
         assert panel.trained is not None and panel.served is not None
         yield "<ul>"
@@ -49,14 +100,19 @@ def _section(panel: Panel) -> Iterator[str]:
                 wiring.slots[index].describe() if index < len(wiring.slots) else "nothing"
                 for wiring in (panel.trained, panel.served)
             ]
-            yield f"<li><b>slot {index}</b> was trained on {escape(states[0])} and is served {escape(states[1])}</li>"
+            left, right = (escape(state) for state in states)
+            said = (
+                f"was trained on {left} and is served {right}"
+                if panel.verbs == _USUAL
+                else f"{first} {left}, {second} {right}"
+            )
+            yield f"<li><b>slot {index}</b> {said}</li>"
         yield "</ul>"
     elif panel.trained is not None and panel.served is not None:
         sure = {panel.trained.status, panel.served.status} == {"exact"}
         yield f"<p>{'Every slot is served what it was trained on.' if sure else 'No slot is known to differ.'}</p>"
-    for wiring, verb in ((panel.trained, "trained"), (panel.served, "served")):
-        if wiring is not None:
-            yield from _evidence(wiring, verb)
+    for wiring, verb in panel.sides:
+        yield from _evidence(wiring, verb)
     yield "</section>"
 
 

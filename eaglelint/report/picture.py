@@ -15,7 +15,7 @@ _WIDTH = 720
 _BUS = _WIDTH // 2
 _ROW = 30
 _BOX = 22
-_TOP = 62
+_TOP = 72
 
 STYLE = """
 :root {
@@ -59,10 +59,23 @@ class Tap:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One training against one engine; either may be missing."""
+    """One training against one engine, or one release against the next; either side may be missing.
+
+    Attributes:
+        verbs: What each side did with the states.
+        about: What the two are compared for, where their names do not say it.
+    """
 
     trained: Wiring | None
     served: Wiring | None
+    verbs: tuple[str, str] = ("trained", "served")
+    about: str = ""
+
+    @property
+    def sides(self) -> tuple[tuple[Wiring, str], ...]:
+        """The sides that are known, each with its verb."""
+        both = zip((self.trained, self.served), self.verbs, strict=True)
+        return tuple((wiring, verb) for wiring, verb in both if wiring is not None)
 
     @property
     def num_layers(self) -> int | None:
@@ -106,22 +119,23 @@ def panels(wirings: Sequence[Wiring]) -> tuple[Panel, ...]:
     return (*found, *(() if shown else (Panel(trained, None),)))
 
 
-def svg_document(wirings: Sequence[Wiring]) -> str:
+def svg_document(shown: Sequence[Panel]) -> str:
     """All panels below each other, as one file without any reference to another."""
     bodies, top = [], 0
-    for panel in panels(wirings):
+    for panel in shown:
         body, height = _panel(panel)
         bodies.append(f'<g transform="translate(0 {top})">{body}</g>')
         top += height
     style = f"<style>{STYLE}</style>"
     paper = '<rect width="100%" height="100%" style="fill: var(--paper)"/>'
-    return _svg(style + paper + "".join(bodies), max(top, _ROW), "Wirings: what the draft was trained on and is served")
+    return _svg(style + paper + "".join(bodies), max(top, _ROW), "Wirings: which hidden states reach the draft")
 
 
 def panel_svg(panel: Panel) -> str:
     """One panel as an element for an HTML page, which holds STYLE itself."""
     body, height = _panel(panel)
-    return _svg(body, height, f"{_title(panel.trained, 'trained')}; {_title(panel.served, 'served')}")
+    sides = zip((panel.trained, panel.served), panel.verbs, strict=True)
+    return _svg(body, height, "; ".join(_title(wiring, verb) for wiring, verb in sides))
 
 
 def _svg(body: str, height: int, label: str) -> str:
@@ -165,8 +179,8 @@ def _panel(panel: Panel) -> tuple[str, int]:
 
 def _head(panel: Panel) -> Iterator[str]:
     for wiring, verb, x, anchor in (
-        (panel.trained, "trained", 8, "start"),
-        (panel.served, "served", _WIDTH - 8, "end"),
+        (panel.trained, panel.verbs[0], 8, "start"),
+        (panel.served, panel.verbs[1], _WIDTH - 8, "end"),
     ):
         name = "not known" if wiring is None else f"{_cut(one_line(wiring.name))}"
         status = "" if wiring is None else f" ({wiring.status})"
@@ -174,6 +188,8 @@ def _head(panel: Panel) -> Iterator[str]:
         yield f'<text class="faint" text-anchor="{anchor}" x="{x}" y="36">{escape(name)}</text>'
     layers = "target" if panel.num_layers is None else f"target, {panel.num_layers} layers"
     yield f'<text class="faint" text-anchor="middle" x="{_BUS}" y="18">{layers}</text>'
+    if panel.about:
+        yield f'<text class="name" text-anchor="middle" x="{_BUS}" y="52">{escape(_cut(panel.about, 90))}</text>'
 
 
 def _title(wiring: Wiring | None, verb: str) -> str:
@@ -215,7 +231,7 @@ def _tap(tap: Tap, side: int, y: int) -> str:
 
 def _joined(panel: Panel, y: int) -> Iterator[str]:
     """fc with its slots, each with what it was trained on and is served, and the draft below."""
-    sides = [wiring for wiring in (panel.trained, panel.served) if wiring is not None]
+    sides = [wiring for wiring, _ in panel.sides]
     count = max((len(wiring.slots) for wiring in sides), default=0)
     yield f'<text class="name" x="20" y="{y + 14}">fc</text>'
     width = (_WIDTH - 80) // max(count, 1)

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import jsonschema
 import pytest
@@ -127,6 +128,11 @@ def test_diff(run: Callable[..., Any], mini: Path, tmp_path: Path) -> None:
         ["h[2]", "h[30]", "h[58]"],
     )
     assert document["looks_in"]["before"] == document["looks_in"]["after"]
+    picture = ET.fromstring(run(*words, "--format", "svg").stdout)
+    texts = ["".join(element.itertext()) for element in picture.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"ids [2, 30, 58]: LlamaForCausalLM", "h[3] ≠ h[2]", "h[31] ≠ h[30]", "h[59] ≠ h[58]"} <= {*texts}
+    assert "<b>slot 0</b> before h[3], after h[2]" in run(*words, "--format", "html").stdout
+    assert '["h[59]"]' in run(*words, "--format", "mermaid").stdout
 
 
 def test_no_difference(run: Callable[..., Any], mini: Path) -> None:
