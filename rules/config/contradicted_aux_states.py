@@ -10,7 +10,7 @@ from eaglelint.rule import Facts, Rule
 
 from .._edits import replace_value
 from .._header import stated_by, target_width, tensor_row
-from .._messages import key_phrase, switched_off
+from .._messages import engine_of, key_phrase, served_rows, switched_off
 
 __all__ = ["RULE"]
 
@@ -20,6 +20,18 @@ def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
     if draft is None or draft.embedded or not switched_off(draft):
         return
     path, span = _flag(draft)
+    for served in facts.servings:
+        wiring = served.wiring
+        if wiring.slots and wiring.status in ("exact", "conditional"):
+            yield rule.finding(
+                f"{key_phrase(path)} is false, and {engine_of(wiring)} captures {wiring} all the same: the "
+                "draft is fed states that it has no place for",
+                span,
+                confidence="certain" if wiring.status == "exact" else "likely",
+                related=served_rows(wiring, 0),
+                help="Serve this draft with a release that reads the flag, or as one that takes the last state alone.",
+                identity=("served", wiring.engine or "", str(wiring)),
+            )
     fc = None if facts.checkpoint is None else facts.checkpoint.find("fc.weight")
     width = target_width(draft, facts.target) or stated_by(draft, "hidden_size")
     states = fc.shape[1] // width.value if fc is not None and len(fc.shape) == 2 and width and width.value > 0 else None

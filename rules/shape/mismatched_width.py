@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from eaglelint.artifacts.draft import DraftConfig
 from eaglelint.finding import Finding, Safety
 from eaglelint.rule import Facts, Rule
 
@@ -16,6 +17,8 @@ __all__ = ["RULE"]
 
 def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
     draft, target = facts.draft, facts.target
+    if draft is not None and draft.kind == "unknown":
+        yield from _standing_alone(rule, facts, draft)
     if draft is None or draft.embedded or draft.kind in ("unknown", "mtp"):
         return
     own, other = stated_by(draft, "hidden_size"), stated_by_target(target, "hidden_size")
@@ -64,6 +67,27 @@ def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
             help="Save the draft's own embedding with the checkpoint.",
             identity=("embedding", str(own.value), str(other.value)),
         )
+
+
+def _standing_alone(rule: Rule, facts: Facts, draft: DraftConfig) -> Iterator[Finding]:
+    """A whole model of another width as the draft: SGLang joins hidden states of both as requests are batched."""
+    algorithm = None if facts.launch is None else facts.launch.get("algorithm")
+    if algorithm is None or (algorithm.value or "").upper() != "STANDALONE":
+        return
+    own, other = stated_by(draft, "hidden_size"), stated_by_target(facts.target, "hidden_size")
+    if own is None or other is None or own.value == other.value:
+        return
+    yield rule.finding(
+        f"{algorithm.flag} {algorithm.value} with a draft {own.value} wide and a target {other.value} wide: as it "
+        "merges batches, SGLang 0.5.9 joins hidden states of both widths, which this algorithm does not use, and "
+        "stops; 0.5.23 carries none along",
+        algorithm.span,
+        confidence="possible",
+        severity="warning",
+        related=(config_row("draft", own), config_row("target", other)),
+        help="Take a release that carries no states along, or a draft as wide as the target.",
+        identity=("standalone", str(own.value), str(other.value)),
+    )
 
 
 def _path(facts: Facts) -> tuple[str, ...]:

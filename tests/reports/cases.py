@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from tests.reports.parts import (
@@ -61,6 +62,7 @@ class Missed:
     why: str
 
 
+PROJECTS = Path(__file__).parents[1] / "rules" / "projects"
 IDS = "eagle_aux_hidden_state_layer_ids"
 LLAMA3 = {
     "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
@@ -99,6 +101,37 @@ def dump(path, input_ids):
 """
     options = ("--training", "training")
     return project(ids([1, 17, 32]), MINI, engine="mini-sglang", options=options, training__dump_dot_py=script)
+
+
+def joined(what: str) -> Project:
+    """A draft of three states, and code that joins some of Hugging Face's ``hidden_states`` for it."""
+    code = (
+        dumped(2, 18, 33)
+        .files["training/dump.py"]
+        .replace("hidden_states[2], hidden_states[18], hidden_states[33]", "X")
+    )
+    options = ("--training", "training")
+    return project(DRAFT, TARGET, CHECKPOINT, options=options, training__dump_dot_py=code.replace("(X)", what))
+
+
+def without_states(resolver: str) -> Project:
+    """A draft that takes no captured states, and a vLLM that asks its config so."""
+    text = (PROJECTS / "mini-vllm/vllm/v1/worker/gpu/eagle3_utils.py").read_text("utf-8")
+    honest = 'return eagle_config.get("use_aux_hidden_state", True)'
+    assert honest in text
+    return project(
+        varied(DRAFT, eagle_config={"use_aux_hidden_state": False}),
+        MINI,
+        engine="mini-vllm",
+        serving__vllm__v1__worker__gpu__eagle3_utils_dot_py=text.replace(honest, resolver),
+    )
+
+
+def alone(width: int) -> Project:
+    """A whole model as the draft of another."""
+    draft = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_hidden_layers": 16, "hidden_size": width,
+             "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 151936}  # fmt: skip
+    return project(draft, launch=f"{SGLANG} --speculative-algorithm STANDALONE --speculative-draft-model-path draft\n")
 
 
 def registered(names: tuple[str, ...]) -> Project:
@@ -203,6 +236,8 @@ CASES: tuple[Case, ...] = (
          project(DFLASH, checkpoint={**DFLASH_CHECKPOINT, "enc.aux_norm.weight": "BF16 [4096]"}),
          project(DFLASH, checkpoint=DFLASH_CHECKPOINT)),
     # --- keys, classes, kinds ---
+    Case("vllm-project/vllm#27688", "use_aux_hidden_state is not read", ("CFG006",),
+         without_states("return True"), without_states('return eagle_config.get("use_aux_hidden_state", True)')),
     Case("sgl-project/sglang#21272", "EAGLE for an EAGLE-3 draft", ("CFG005",),
          project(DRAFT, launch=f"{SGLANG} --speculative-algorithm EAGLE --speculative-draft-model-path draft"),
          project(DRAFT, launch=f"{SGLANG} --speculative-algorithm EAGLE3 --speculative-draft-model-path draft")),
@@ -236,6 +271,9 @@ CASES: tuple[Case, ...] = (
     Case("SafeAILab/EAGLE#291", "no draft_vocab_size where EAGLE-3 is chosen", ("CFG005",),
          project(varied(DRAFT, draft_vocab_size=NOTHING)), GOOD),
     # --- shapes ---
+    Case("SafeAILab/EAGLE#294", "all hidden states are joined, not three", ("SHP001",),
+         joined("hidden_states"), joined("(hidden_states[2], hidden_states[18], hidden_states[33])")),
+    Case("sgl-project/sglang#24215", "a draft model of its own with another width", ("SHP004",), alone(2048), alone(4096)),
     Case("vllm-project/vllm#18906", "a draft of another width without an embedding of its own", ("SHP004",),
          project(varied(DRAFT, hidden_size=6144, head_dim=128), checkpoint={
              **CHECKPOINT, "fc.weight": "BF16 [6144, 12288]", "midlayer.self_attn.q_proj.weight": "BF16 [4096, 12288]",
@@ -336,10 +374,7 @@ MISSED: tuple[Missed, ...] = (
     Missed("ggml-org/llama.cpp#18039", "a converter that ignores the config's ids", "needs a profile of the converter"),
     Missed("vllm-project/vllm#11672", "norms that the checkpoint does not have are kept", "needs the parameters that the engine's class builds"),
     Missed("NVIDIA/Model-Optimizer#1846", "targets without the final norm", "needs the metadata of the dump"),
-    Missed("SafeAILab/EAGLE#294", "all hidden states are joined, not three", "the fault is in the code that serves; configs and header are right"),
-    Missed("vllm-project/vllm#27688", "use_aux_hidden_state is not read", _RELEASE),
     Missed("vllm-project/vllm#22333", "a target that is not on the engine's list", "needs the engine's list of targets"),
-    Missed("sgl-project/sglang#24215", "a draft model of its own with another width", _RELEASE),
     Missed("vllm-project/vllm#39775", "a draft with another number of heads than its target", _RELEASE),
     Missed("vllm-project/vllm#28549", "the draft's own head is overwritten by the target's", _RELEASE),
     Missed("sgl-project/SpecForge#534", "fine-tuning makes another map", "needs the checkpoint that was fine-tuned"),

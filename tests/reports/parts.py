@@ -121,7 +121,8 @@ def project(
         files["serve.sh"] = launch
         command += ["--launch", "serve.sh"]
     if engine is not None:
-        command += ["--serving", "sglang@serving/sglang"]
+        name = engine.rpartition("-")[2]
+        command += ["--serving", f"{name}@serving/{name}"]
     return Project(files, tuple(command), engine)
 
 
