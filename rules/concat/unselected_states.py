@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from eaglelint.finding import Finding
+from eaglelint.finding import Finding, Span
 from eaglelint.rule import ClassFacts, Facts, Place, Rule, Run
 from eaglelint.wiring import Wiring
 
-from .._messages import confidence_of
+from .._header import config_row, target_width, tensor_row
+from .._messages import confidence_of, takes_auxiliary_states
 from .._source import by_place, classes_phrase, related
 
 __all__ = ["RULE"]
@@ -19,6 +20,33 @@ def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
         pairs = [(run.captures[0], cls) for cls in engine.classes for run in cls.runs if _is_unselected(run)]
         for place, classes in by_place(pairs).items():
             yield _finding(rule, engine.label, place, classes)
+    yield from _joined(rule, facts)
+
+
+def _joined(rule: Rule, facts: Facts) -> Iterator[Finding]:
+    """The training code joins more states than the checkpoint takes."""
+    draft, training = facts.draft, facts.training
+    fc = None if facts.checkpoint is None else facts.checkpoint.find("fc.weight")
+    if draft is None or fc is None or not fc.is_plain or len(fc.shape) != 2 or not takes_auxiliary_states(draft):
+        return
+    width = target_width(draft, facts.target)
+    if training is None or training.declared or training.status != "exact" or width is None or width.value <= 0:
+        return
+    states, rest = divmod(fc.shape[1], width.value)
+    count = len(training.slots)
+    joins = [item for item in training.evidence if item.slot is None]
+    # One more than the draft takes is the state that it is to predict, saved beside the others.
+    if rest or count <= states + 1 or not joins:
+        return
+    yield rule.finding(
+        f"{count} states of {width.value} are joined here, {count * width.value} features, and fc.weight takes "
+        f"{fc.shape[1]}, {states} states",
+        Span.at(joins[-1].path, joins[-1].line),
+        confidence="likely",
+        related=(tensor_row(fc), config_row("width", width)),
+        help="Join the states of the draft's layers alone, in their order.",
+        identity=("joined", str(count), str(states)),
+    )
 
 
 def _is_unselected(run: Run) -> bool:

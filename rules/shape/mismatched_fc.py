@@ -35,7 +35,6 @@ def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
         return
     if takes_auxiliary_states(draft):
         yield from _captured(rule, facts, draft, fc, own)
-        yield from _joined(rule, facts, draft, fc, own)
     elif draft.kind == "eagle" and own is not None and fc.shape[1] != 2 * own.value:
         yield rule.finding(
             f"fc.weight takes {fc.shape[1]} features; an EAGLE draft joins the embedding and one state, "
@@ -80,30 +79,6 @@ def _captured(rule: Rule, facts: Facts, draft: DraftConfig, fc: Tensor, own: Sta
             else "Check that this is the target that the draft was trained for."
         ),
         identity=("in", str(taken), str(count), str(width.value)),
-    )
-
-
-def _joined(rule: Rule, facts: Facts, draft: DraftConfig, fc: Tensor, own: Stated | None) -> Iterator[Finding]:
-    """The training code joins another number of states than the checkpoint takes."""
-    training = facts.training
-    width = target_width(draft, facts.target) or own
-    if training is None or training.declared or training.status != "exact" or width is None or width.value <= 0:
-        return
-    states, rest = divmod(fc.shape[1], width.value)
-    joins = [item for item in training.evidence if item.slot is None]
-    # One more than the draft takes is the state that it is to predict, saved beside the others.
-    if rest or len(training.slots) in (states, states + 1) or not joins:
-        return
-    count = len(training.slots)
-    place = Span.at(joins[-1].path, joins[-1].line)
-    yield rule.finding(
-        f"{count} states of {width.value} are joined here, {count * width.value} features, and fc.weight takes "
-        f"{fc.shape[1]}, {states} states",
-        place,
-        confidence="likely",
-        related=(tensor_row(fc), config_row("width", width)),
-        help="Join the states of the draft's layers alone, in their order.",
-        identity=("joined", str(count), str(states)),
     )
 
 

@@ -271,7 +271,7 @@ CASES: tuple[Case, ...] = (
     Case("SafeAILab/EAGLE#291", "no draft_vocab_size where EAGLE-3 is chosen", ("CFG005",),
          project(varied(DRAFT, draft_vocab_size=NOTHING)), GOOD),
     # --- shapes ---
-    Case("SafeAILab/EAGLE#294", "all hidden states are joined, not three", ("SHP001",),
+    Case("SafeAILab/EAGLE#294", "all hidden states are joined, not three", ("CAT003",),
          joined("hidden_states"), joined("(hidden_states[2], hidden_states[18], hidden_states[33])")),
     Case("sgl-project/sglang#24215", "a draft model of its own with another width", ("SHP004",), alone(2048), alone(4096)),
     Case("vllm-project/vllm#18906", "a draft of another width without an embedding of its own", ("SHP004",),
