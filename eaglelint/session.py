@@ -42,6 +42,7 @@ class Inputs:
     baseline: Path | None = None
     force_exclude: bool = False
     cache: bool = True
+    online: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +138,7 @@ def open_session(inputs: Inputs) -> Session:
         launch=inputs.launch,
         settings=settings,
         discovered=discovered,
+        online=inputs.online,
     )
     baseline = inputs.baseline
     if baseline is None and table.baseline is not None:

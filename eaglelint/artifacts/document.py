@@ -168,7 +168,9 @@ def _read_bytes(path: Path, display: str) -> bytes:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        raise UnreadableInput(f"{display} does not exist. Check the path.") from None
+        from eaglelint.hub import why_not_here
+
+        raise UnreadableInput(why_not_here(display) or f"{display} does not exist. Check the path.") from None
     except NotADirectoryError:
         raise UnreadableInput(f"{display} does not exist: a part of the path is a file. Check the path.") from None
     except (OSError, ValueError) as error:

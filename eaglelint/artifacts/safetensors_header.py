@@ -12,13 +12,15 @@ from typing import Any, BinaryIO
 
 from eaglelint.artifacts.tensors import BIT_WIDTHS, LIMIT_BYTES, Tensor, TensorFile
 
-__all__ = ["MAX_TENSORS", "read_header", "read_safetensors"]
+__all__ = ["MAX_TENSORS", "SIZE_SUFFIX", "read_header", "read_safetensors"]
 
 MAX_TENSORS = 100_000
 """Most tensors of one file; with it the memory that a header can ask for is bounded."""
 
 _POINTER = b"version https://git-lfs.github.com/spec/"
 _METADATA = "__metadata__"
+SIZE_SUFFIX = ".eaglelint-size"
+"""Behind the name of a file that was fetched up to the end of its header: the size of the whole is in there."""
 
 
 class _Broken(Exception):
@@ -31,9 +33,18 @@ def read_safetensors(path: Path, display: str) -> TensorFile:
         if not path.is_file():
             return _problem(display, "is not a regular file")
         with path.open("rb") as file:
-            return read_header(file, path.stat().st_size, display)
+            return read_header(file, _whole_size(path) or path.stat().st_size, display)
     except OSError as error:
         return _problem(display, f"cannot be read: {error.strerror or error}")
+
+
+def _whole_size(path: Path) -> int | None:
+    """The size of the file of which only the header was fetched."""
+    try:
+        text = path.with_name(f"{path.name}{SIZE_SUFFIX}").read_bytes()[:20]
+    except OSError:
+        return None
+    return int(text) if text.isdigit() else None
 
 
 def read_header(file: BinaryIO, size: int, display: str) -> TensorFile:

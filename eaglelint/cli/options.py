@@ -18,6 +18,7 @@ __all__ = [
     "Launch",
     "NoCache",
     "NumLayers",
+    "Online",
     "Paths",
     "Serving",
     "Target",
@@ -35,10 +36,25 @@ Paths = Annotated[
     ),
 ]
 Draft = Annotated[
-    Path | None, typer.Option("--draft", help="The draft's config.json, or its directory.", rich_help_panel=_INPUTS)
+    Path | None,
+    typer.Option(
+        "--draft", help="The draft's config.json, its directory, or its id on the Hub.", rich_help_panel=_INPUTS
+    ),
 ]
 Target = Annotated[
-    Path | None, typer.Option("--target", help="The target's config.json, or its directory.", rich_help_panel=_INPUTS)
+    Path | None,
+    typer.Option(
+        "--target", help="The target's config.json, its directory, or its id on the Hub.", rich_help_panel=_INPUTS
+    ),
+]
+Online = Annotated[
+    bool,
+    typer.Option(
+        "--online",
+        help="Fetch config and headers of models that --draft and --target name by their id on the Hugging Face Hub "
+        "(extra hub); without it the local cache is looked in.",
+        rich_help_panel=_INPUTS,
+    ),
 ]
 Training = Annotated[
     list[Path] | None,

@@ -32,6 +32,7 @@ def scan(
     paths: opt.Paths = None,
     draft: opt.Draft = None,
     target: opt.Target = None,
+    online: opt.Online = False,
     training: opt.Training = None,
     trained_by: opt.TrainedBy = None,
     captured_by: opt.CapturedBy = None,
@@ -137,6 +138,7 @@ def scan(
         baseline=baseline,
         force_exclude=force_exclude,
         cache=not no_cache,
+        online=online,
     )
     unsaved = {} if stdin_filename is None else {stdin_filename: sys.stdin.buffer.read()}
     with overlaid(unsaved):

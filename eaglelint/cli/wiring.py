@@ -30,6 +30,7 @@ def wiring(
     paths: opt.Paths = None,
     draft: opt.Draft = None,
     target: opt.Target = None,
+    online: opt.Online = False,
     training: opt.Training = None,
     trained_by: opt.TrainedBy = None,
     captured_by: opt.CapturedBy = None,
@@ -67,6 +68,7 @@ def wiring(
             target_class=target_class,
             assume=assume or (),
             cache=not no_cache,
+            online=online,
         )
     )
     if not session.pipelines:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eaglelint.exceptions import WrongUsage
+from eaglelint.hub import located
 from eaglelint.project.discovery import Discovered, discover, display_path
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ def assemble_pipelines(
     launch: Path | None = None,
     settings: ProjectSettings | None = None,
     discovered: Discovered | None = None,
+    online: bool = False,
 ) -> tuple[PipelineInput, ...]:
     """The pipelines to scan, from the first source that has any.
 
@@ -74,12 +76,15 @@ def assemble_pipelines(
     Args:
         paths: What the user named; the directory of the settings, or the working directory, where nothing is.
         discovered: What :func:`discover` found under ``paths``, where that was done already.
+        online: Whether models that are named by their id on the Hub may be fetched.
 
     Raises:
         UnreadableInput: A named path does not exist, or a named JSON file cannot be read.
         WrongUsage: A flag needs a draft, and there is none.
     """
-    pipelines = _configured(settings, paths)
+    pipelines = _configured(settings, paths, online)
+    draft = None if draft is None else located(draft, online=online)
+    target = None if target is None else located(target, online=online)
     if draft is not None:
         given = PipelineInput(display_path(draft), draft)
         found = discovered or (_discover(paths, settings) if paths else None)
@@ -115,11 +120,11 @@ def _discover(paths: Sequence[Path], settings: ProjectSettings | None) -> Discov
     return discover(paths, exclude=settings.settings.exclude, root=settings.root)
 
 
-def _configured(settings: ProjectSettings | None, paths: Sequence[Path]) -> tuple[PipelineInput, ...]:
+def _configured(settings: ProjectSettings | None, paths: Sequence[Path], online: bool) -> tuple[PipelineInput, ...]:
     if settings is None:
         return ()
     base = settings.root or Path.cwd()
-    pipelines = tuple(_from_settings(pipeline, base) for pipeline in settings.settings.pipeline)
+    pipelines = tuple(_from_settings(pipeline, base, online) for pipeline in settings.settings.pipeline)
     return tuple(pipeline for pipeline in pipelines if touches(paths, pipeline)) if paths else pipelines
 
 
@@ -136,12 +141,12 @@ def _normal(path: Path) -> Path:
     return Path(os.path.abspath(path))
 
 
-def _from_settings(pipeline: Pipeline, base: Path) -> PipelineInput:
-    draft = base / pipeline.draft
+def _from_settings(pipeline: Pipeline, base: Path, online: bool) -> PipelineInput:
+    draft = _model(pipeline.draft, base, online)
     return PipelineInput(
         name=pipeline.name or display_path(draft),
         draft=draft,
-        target=None if pipeline.target is None else base / pipeline.target,
+        target=None if pipeline.target is None else _model(pipeline.target, base, online),
         training=tuple(base / path for path in pipeline.training),
         trained_by=None if pipeline.trained_by is None else _serving_from(pipeline.trained_by, base),
         captured_by=tuple(_serving_from(name, base) for name in pipeline.captured_by),
@@ -149,6 +154,15 @@ def _from_settings(pipeline: Pipeline, base: Path) -> PipelineInput:
         draft_kind=pipeline.draft_kind,
         launch=None if pipeline.launch is None else base / pipeline.launch,
     )
+
+
+def _model(name: str, base: Path, online: bool) -> Path:
+    """A path relative to the settings; else what has this name on the Hub, where that is at hand."""
+    path = base / name
+    if path.exists():
+        return path
+    found = located(Path(name), online=online)
+    return path if found == Path(name) else found
 
 
 def _serving_from(name: str, base: Path) -> str:
