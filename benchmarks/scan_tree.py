@@ -127,7 +127,7 @@ def _time(seconds: float) -> str:
     return f"{seconds:.2f} s" if seconds >= 0.5 else f"{seconds * 1000:.0f} ms"
 
 
-def _default_tree() -> Path:
+def default_tree() -> Path:
     sys.path.insert(0, str(_ROOT))
     from tests.real.packages import SGLANG_0_5_23, package_directory
 
@@ -141,7 +141,7 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=3, help="runs of each command, of which the median counts")
     parser.add_argument("--tools", type=Path, help="the bin directory of an environment with semgrep and fixit")
     options = parser.parse_args()
-    tree = (options.tree or _default_tree()).resolve()
+    tree = (options.tree or default_tree()).resolve()
     ruff = beside("ruff", options.tools)
     if ruff is None:
         raise SystemExit("ruff is not installed here: pip install ruff")

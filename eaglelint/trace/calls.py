@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import re
 
+from eaglelint.trace.filling import Filling
 from eaglelint.trace.graph import CallSite, Edge, Scope
-from eaglelint.trace.outside import OF_TENSORS, Outside
+from eaglelint.trace.outside import OF_TENSORS
 from eaglelint.trace.project import Class, Def, Project
 from eaglelint.trace.reading import MOST_FUNCTIONS
 
@@ -16,7 +17,7 @@ _MOST_CANDIDATES = 40  # methods of one name, where the receiver's class is not 
 _MOST_BELOW = 6  # classes below one whose objects are called
 
 
-class Calls(Outside):
+class Calls(Filling):
     """Links calls with what they call, and functions with their calls."""
 
     def __init__(self, project: Project, words: frozenset[str], *, most_calls: int = MOST_FUNCTIONS) -> None:
@@ -97,6 +98,8 @@ class Calls(Outside):
                     placed = (*push, position) if position else push
                     edge = Edge(scope.parameters[parameter], placed, whole, enter=call, certain=certain)
                     self.graph.edge(start, edge)
+                    if not placed and not whole:
+                        self.link_filled(call, scope, parameter, start, certain=certain)
             elif where in ("*", "**"):
                 self._spread(call, sources, [*positional, *others], scope, str(where), certain=certain)
         for start, push in scope.returns:

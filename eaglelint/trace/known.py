@@ -141,6 +141,8 @@ class Known:
             return self._changed(node, inside)
         if node.expression is not None and (node.kind == "assignment" or node.constant):
             return self.value(node.expression, node.scope, inside)
+        if node.id in self.links.ends and not self.links.graph.into[node.id]:
+            return _NOTHING  # a list that a function is handed and does not change
         if node.call is not None:
             return self._called(node.call.node, node.scope, inside)
         if node.parameter:

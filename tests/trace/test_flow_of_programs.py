@@ -39,6 +39,14 @@ def pair(x, y):
     return y, x
 
 
+def fill(into, x):
+    into.append(x)
+
+
+def relay(x, *, into):
+    fill(into, x)
+
+
 def main(marked, flag, use):
     a = b = c = 0
     xs, ys, t, d = [0], [0], (0, 0), {"k": 0}
@@ -74,6 +82,8 @@ STATEMENTS = st.one_of(
             "{l} = {l} + {m}",
             "{l} += [{p}]",
             "{l}[0] = {p}",
+            "fill({l}, {p})",
+            "relay({p}, into={l})",
             "{p} = {l}[0]",
             "{p} = {l}[-1]",
             "{l} = [e for e in {m}]",
@@ -118,6 +128,8 @@ STATEMENTS = st.one_of(
 @example(["t = pair(b, a)", "b, c = t"], False)
 @example(["d['k'] = a", "b = d['k']"], False)
 @example(["b = second(0, 1, z=a)"], True)
+@example(["fill(xs, a)", "b = xs[-1]"], False)
+@example(["relay(a, into=xs)", "b = xs[-1]"], False)
 @given(st.lists(STATEMENTS, min_size=1, max_size=9), st.booleans())
 def test_where_the_value_is_the_trace_comes(statements: list[str], flag: bool) -> None:
     """Every variable that holds the marked value after a statement is reached from where it was given."""
