@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from eaglelint.artifacts.checkpoint import read_checkpoint
+from eaglelint.artifacts.checkpoint import Checkpoint, read_checkpoint
 from eaglelint.artifacts.document import config_path
 from eaglelint.artifacts.embeddings import read_embeddings
 from eaglelint.artifacts.launch import read_launch
@@ -18,9 +18,14 @@ __all__ = ["with_files"]
 
 
 def with_files(
-    facts: Facts, draft: Path, target: Path | None, launch: Path | None = None
+    facts: Facts,
+    draft: Path,
+    target: Path | None,
+    launch: Path | None = None,
+    *,
+    fine_tuned_from: Path | None = None,
 ) -> tuple[Facts, tuple[str, ...], tuple[str, ...]]:
-    """Add what lies beside the configs, and the command that starts the engine.
+    """Add what lies beside the configs, the command that starts the engine, and what the draft was trained from.
 
     Returns:
         The facts; sentences on files that are broken; notes on files that were left out.
@@ -40,14 +45,25 @@ def with_files(
         target_tokenizer=None if of_target is None else read_tokenizer(*of_target),
         tokenizers=None if of_target is None else _differ(of_draft, of_target),
     )
-    read = tuple(found for found in (checkpoint, target_checkpoint) if found is not None)
-    problems = tuple(sentence for found in read for sentence in found.problems)
+    parent, missing = (None, ()) if fine_tuned_from is None else _parent(fine_tuned_from)
+    facts = replace(facts, parent=parent)
+    read = tuple(found for found in (checkpoint, target_checkpoint, parent) if found is not None)
+    problems = missing + tuple(sentence for found in read for sentence in found.problems)
     if launch is not None:
         try:
             facts = replace(facts, launch=read_launch(launch, display_path(launch)))
         except UnreadableInput as error:
             problems += (str(error),)
     return facts, problems, tuple(sentence for found in read for sentence in found.notes)
+
+
+def _parent(path: Path) -> tuple[Checkpoint | None, tuple[str, ...]]:
+    """The checkpoint of the draft that this one was trained further from; a sentence where there is none."""
+    config, shown = (path / "config.json", f"{display_path(path)}/config.json") if path.is_dir() else (path, str(path))
+    found = read_checkpoint(config, shown)
+    if found is None:
+        return None, (f"{display_path(path)} holds no checkpoint. Check --fine-tuned-from.",)
+    return found, ()
 
 
 def _differ(draft: tuple[Path, str], target: tuple[Path, str]) -> TokenizerPair | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from eaglelint.artifacts.checkpoint import Checkpoint
 from eaglelint.artifacts.draft import DraftConfig
+from eaglelint.artifacts.dump import Dump
 from eaglelint.artifacts.embeddings import EmbeddingRows
 from eaglelint.artifacts.launch import Launch
 from eaglelint.artifacts.target import TargetConfig
@@ -14,6 +15,7 @@ from eaglelint.artifacts.tokenizer import Tokenizer, TokenizerPair
 from eaglelint.draft_class import DraftClass
 from eaglelint.exported import Dropped
 from eaglelint.finding import Confidence, Edit, Finding, Related, Severity, Span
+from eaglelint.practice import Practice
 from eaglelint.survey.facts import (
     ClassFacts,
     Counting,
@@ -95,6 +97,9 @@ class Facts:
     ``draft_classes`` says of each engine whose source is at hand whether it registers the draft's class, and in which
     order that class joins the embedding and the hidden state; ``trained_join`` says the latter of the training code.
     ``dropped`` is what the run of a training stack set and the draft's config does not say.
+
+    ``practice`` is what the training code was seen to do besides capturing; ``dump`` is what lies on the disk between
+    capture and training. ``parent`` is the header of the draft that this one was trained further from.
     """
 
     draft: DraftConfig | None
@@ -112,6 +117,9 @@ class Facts:
     draft_classes: tuple[DraftClass, ...] = ()
     trained_join: Join | None = None
     dropped: tuple[Dropped, ...] = ()
+    practice: Practice | None = None
+    dump: Dump | None = None
+    parent: Checkpoint | None = None
 
 
 Check = Callable[["Rule", Facts], Iterator[Finding]]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from eaglelint.artifacts.draft import DraftConfig, read_draft
 from eaglelint.artifacts.draft_kinds import IDS_KEYS
+from eaglelint.artifacts.dump import Dump, read_dump, states_in_sample
 from eaglelint.artifacts.target import TargetConfig, read_target
 from eaglelint.beside import with_files
 from eaglelint.deployment import Deployment, parse_assumptions
@@ -16,6 +17,7 @@ from eaglelint.draft_class import DraftClass, draft_class
 from eaglelint.exceptions import EaglelintError, UnreadableInput, WrongUsage
 from eaglelint.exported import Dropped
 from eaglelint.finding import Finding
+from eaglelint.practice import Practice
 from eaglelint.project.discovery import display_path
 from eaglelint.project.pipelines import PipelineInput
 from eaglelint.rule import Facts, Rule, Served
@@ -142,9 +144,10 @@ def gather(
     missing = tuple(
         f"{display_path(path)} does not exist. Check --training." for path in pipeline.training if not path.exists()
     )
-    trained = _training(pipeline, draft, target, ends, kind, progress)
-    training, problems = trained.wiring, missing + trained.problems
-    notes += trained.notes
+    dump = read_dump(pipeline.dump, display_path(pipeline.dump)) if pipeline.dump is not None else None
+    trained = _training(pipeline, draft, target, dump, ends, kind, progress)
+    training, problems = trained.wiring, missing + trained.problems + (dump.problems if dump is not None else ())
+    notes += trained.notes + (dump.notes if dump is not None else ())
     for end in ends:
         problems += end.source.problems
     servings = tuple(judge(end.source, end.request, end.wiring, draft, training) for end in ends)
@@ -159,8 +162,12 @@ def gather(
         draft_classes=classes,
         trained_join=_trained_join(pipeline) if joined else None,
         dropped=trained.dropped,
+        practice=trained.practice,
+        dump=dump,
     )
-    found, broken, more = with_files(found, pipeline.draft, pipeline.target, pipeline.launch)
+    found, broken, more = with_files(
+        found, pipeline.draft, pipeline.target, pipeline.launch, fine_tuned_from=pipeline.fine_tuned_from
+    )
     progress("asking the rules")
     return found, problems + broken, notes + more
 
@@ -220,12 +227,14 @@ class _Trained:
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     dropped: tuple[Dropped, ...] = ()
+    practice: Practice | None = None
 
 
 def _training(
     pipeline: PipelineInput,
     draft: DraftConfig,
     target: TargetConfig | None,
+    dump: Dump | None,
     ends: Sequence[_End],
     kind: str,
     progress: Progress,
@@ -240,8 +249,9 @@ def _training(
     from eaglelint.trainers import derive_training
 
     progress("deriving what the draft was trained on")
-    result = derive_training(pipeline.training, num_layers=target.num_layers, relative_to=Path.cwd())
-    return _Trained(result.wiring, result.problems)
+    sample = None if dump is None else states_in_sample(dump, target)
+    result = derive_training(pipeline.training, num_layers=target.num_layers, relative_to=Path.cwd(), sample=sample)
+    return _Trained(result.wiring, result.problems, practice=result.practice)
 
 
 def _by_stack(

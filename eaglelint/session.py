@@ -33,6 +33,8 @@ class Inputs:
     serving: Sequence[str] = ()
     draft_kind: str | None = None
     launch: Path | None = None
+    dump: Path | None = None
+    fine_tuned_from: Path | None = None
     num_layers: int | None = None
     target_class: str | None = None
     assume: Sequence[str] = ()
@@ -136,6 +138,8 @@ def open_session(inputs: Inputs) -> Session:
         draft_kind=inputs.draft_kind,
         assume=inputs.assume,
         launch=inputs.launch,
+        dump=inputs.dump,
+        fine_tuned_from=inputs.fine_tuned_from,
         settings=settings,
         discovered=discovered,
         online=inputs.online,

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-__all__ = ["legacy_bytes", "state_dict_pickle", "write_zip"]
+__all__ = ["legacy_bytes", "sample_pickle", "state_dict_pickle", "write_zip"]
 
 Shapes = Mapping[str, tuple[str, Sequence[int]]]
 
@@ -83,6 +83,26 @@ def state_dict_pickle(tensors: Shapes, *, wrapped_in: str | None = None) -> byte
             setattr(torch, storage, torch.__dict__.get(storage, kind))
             state[name] = _Tensor(rebuild, _Storage(getattr(torch, storage), str(number), prod(shape)), shape)
         return _dump(state if wrapped_in is None else {"epoch": 3, wrapped_in: state})
+
+
+def sample_pickle(value: Any) -> bytes:
+    """A dict of tensors, ``("FloatStorage", [2, 6])``, lists of them and plain values, as a dump's sample is saved."""
+    with _torch() as (torch, rebuild):
+        count = 0
+
+        def saved(item: Any) -> Any:
+            nonlocal count
+            if isinstance(item, tuple):
+                storage, shape = item
+                count += 1
+                kind = torch.__dict__.get(storage) or type(storage, (), {"__module__": "torch"})
+                setattr(torch, storage, kind)
+                return _Tensor(rebuild, _Storage(kind, str(count), prod(shape)), shape)
+            if isinstance(item, list):
+                return [saved(inner) for inner in item]
+            return {key: saved(inner) for key, inner in item.items()} if isinstance(item, dict) else item
+
+        return _dump(saved(value))
 
 
 def write_zip(path: Path, pickle: bytes, storages: Mapping[str, bytes] | None = None) -> Path:

@@ -10,17 +10,19 @@ import io
 import struct
 import zipfile
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from eaglelint.artifacts.pickle_reader import BrokenPickle, Call, Name, Persistent, read_pickle
 from eaglelint.artifacts.tensors import LIMIT_BYTES, Tensor, TensorFile
 
-__all__ = ["read_torch"]
+__all__ = ["TorchValues", "read_torch", "read_torch_values"]
 
 _MAGIC = 0x1950A86A20F9469CFC6C
 _POINTER = b"version https://git-lfs.github.com/spec/"
 _MAX_DEPTH = 3
+_MAX_NESTING = 6
 _MAX_TENSORS = 100_000
 
 _DTYPES: Mapping[str, str] = {
@@ -35,28 +37,68 @@ _DTYPES: Mapping[str, str] = {
 _SIZES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U8": 1, "BOOL": 1}
 
 
+@dataclass(frozen=True, slots=True)
+class TorchValues:
+    """What ``torch.save`` was given: dicts and lists of tensors and plain values; the rest is None.
+
+    ``problem`` is a sentence that says why there is nothing; ``pointer`` a Git LFS pointer in the file's place.
+    """
+
+    value: Any = None
+    problem: str | None = None
+    pointer: bool = False
+
+
 def read_torch(path: Path, display: str) -> TensorFile:
     """Read a file's tensors; what is wrong becomes a sentence, never an exception."""
-    try:
-        if not path.is_file():
-            return _problem(display, "is not a regular file")
-        with path.open("rb") as file:
-            start = file.read(len(_POINTER))
-            if start == _POINTER:
-                return TensorFile(display, pointer=True)
-            file.seek(0)
-            if start.startswith(b"PK"):
-                state, offsets = _from_zip(file, path.stat().st_size)
-            else:
-                state, offsets = _from_pickles(io.BytesIO(file.read(LIMIT_BYTES))), {}
-    except OSError as error:
-        return _problem(display, f"cannot be read: {error.strerror or error}")
-    except BrokenPickle as error:
-        return _problem(display, f"cannot be read as a file of torch.save: {error}. Save it as safetensors")
+    state, offsets, wrong = _open(path, display)
+    if wrong is not None:
+        return wrong
     tensors = tuple(_tensors(state, display, offsets))
     if not tensors:
         return _problem(display, "holds no tensors that can be read without unpickling. Save it as safetensors")
     return TensorFile(display, tensors)
+
+
+def read_torch_values(path: Path, display: str) -> TorchValues:
+    """Read what a file holds, arranged as it was saved; what is wrong becomes a sentence, never an exception."""
+    state, offsets, wrong = _open(path, display)
+    if wrong is not None:
+        return TorchValues(problem=wrong.problems[0] if wrong.problems else None, pointer=wrong.pointer)
+    return TorchValues(_plain(state, display, offsets, [_MAX_TENSORS], 0))
+
+
+def _plain(value: Any, display: str, offsets: Mapping[str, int], left: list[int], depth: int) -> Any:
+    """A value of the pickle with tensors in the place of the calls that rebuild them; ``left`` bounds their number."""
+    left[0] -= 1
+    tensor = _tensor("", value, display, offsets)
+    if tensor is not None or left[0] < 0 or depth > _MAX_NESTING:
+        return tensor
+    if isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list | tuple):
+        return [_plain(item, display, offsets, left, depth + 1) for item in value[: max(0, left[0])]]
+    items = _items(value)
+    return {key: _plain(item, display, offsets, left, depth + 1) for key, item in items.items()} if items else None
+
+
+def _open(path: Path, display: str) -> tuple[Any, Mapping[str, int], TensorFile | None]:
+    """What the file's pickle describes and where its storages begin; a file with a sentence where it has none."""
+    try:
+        if not path.is_file():
+            return None, {}, _problem(display, "is not a regular file")
+        with path.open("rb") as file:
+            start = file.read(len(_POINTER))
+            if start == _POINTER:
+                return None, {}, TensorFile(display, pointer=True)
+            file.seek(0)
+            if start.startswith(b"PK"):
+                return *_from_zip(file, path.stat().st_size), None
+            return _from_pickles(io.BytesIO(file.read(LIMIT_BYTES))), {}, None
+    except OSError as error:
+        return None, {}, _problem(display, f"cannot be read: {error.strerror or error}")
+    except BrokenPickle as error:
+        return None, {}, _problem(display, f"cannot be read as a file of torch.save: {error}. Save it as safetensors")
 
 
 def _problem(display: str, rest: str) -> TensorFile:

@@ -10,7 +10,13 @@ from typing import Any
 __all__ = ["decode", "encode"]
 
 # Where the dataclasses of results are defined. What a cache file names from elsewhere is not made.
-_MODULES = ("eaglelint.finding", "eaglelint.survey.facts", "eaglelint.trainers.result", "eaglelint.wiring")
+_MODULES = (
+    "eaglelint.finding",
+    "eaglelint.practice",
+    "eaglelint.survey.facts",
+    "eaglelint.trainers.result",
+    "eaglelint.wiring",
+)
 
 
 def encode(value: Any) -> Any:

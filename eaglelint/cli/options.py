@@ -15,6 +15,8 @@ __all__ = [
     "Confidence",
     "Draft",
     "DraftKind",
+    "Dump",
+    "FineTunedFrom",
     "Launch",
     "NoCache",
     "NumLayers",
@@ -100,6 +102,22 @@ Launch = Annotated[
     typer.Option(
         "--launch",
         help="A script with the command that starts the engine (sglang.launch_server, vllm serve). Read, never run.",
+        rich_help_panel=_INPUTS,
+    ),
+]
+Dump = Annotated[
+    Path | None,
+    typer.Option(
+        "--dump",
+        help="Hidden states that were dumped for training: a directory of samples, or one. Only headers are read.",
+        rich_help_panel=_INPUTS,
+    ),
+]
+FineTunedFrom = Annotated[
+    Path | None,
+    typer.Option(
+        "--fine-tuned-from",
+        help="The draft that this one was trained further from, a directory with its checkpoint.",
         rich_help_panel=_INPUTS,
     ),
 ]

@@ -33,6 +33,8 @@ class PipelineInput:
         assume: Conditions that are taken as given.
         draft_kind: The kind of draft where the user says it.
         launch: A script with the command that starts the engine.
+        dump: Hidden states that were dumped for training: a directory of samples, or one.
+        fine_tuned_from: The draft that this one was trained further from.
         guessed_target: The target is the one that lies nearest; nobody said that the draft belongs to it.
         notes: Sentences on what was left open, for standard error.
     """
@@ -49,6 +51,8 @@ class PipelineInput:
     launch: Path | None = None
     guessed_target: bool = False
     captured_by: tuple[str, ...] = ()
+    dump: Path | None = None
+    fine_tuned_from: Path | None = None
 
 
 def assemble_pipelines(
@@ -63,6 +67,8 @@ def assemble_pipelines(
     assume: Sequence[str] = (),
     draft_kind: str | None = None,
     launch: Path | None = None,
+    dump: Path | None = None,
+    fine_tuned_from: Path | None = None,
     settings: ProjectSettings | None = None,
     discovered: Discovered | None = None,
     online: bool = False,
@@ -93,7 +99,8 @@ def assemble_pipelines(
         named = tuple(paths) or ((settings.root if settings is not None else None) or Path.cwd(),)
         found = discovered or _discover(named, settings)
         pipelines = tuple(_complete(PipelineInput(display_path(path), path), found, named) for path in found.drafts)
-    if not pipelines and (target is not None or training or trained_by is not None or launch is not None):
+    about = (target, trained_by, launch, dump, fine_tuned_from)
+    if not pipelines and (training or any(given is not None for given in about)):
         raise WrongUsage("There is no draft to check: none was found. Name its config with --draft.")
     shared = tuple(settings.settings.assume) if settings is not None else ()
     return tuple(
@@ -107,6 +114,8 @@ def assemble_pipelines(
             assume=(*shared, *pipeline.assume, *assume),
             draft_kind=draft_kind or pipeline.draft_kind,
             launch=launch or pipeline.launch,
+            dump=dump or pipeline.dump,
+            fine_tuned_from=fine_tuned_from or pipeline.fine_tuned_from,
             guessed_target=pipeline.guessed_target and target is None,
             notes=() if target is not None else pipeline.notes,
         )
@@ -131,9 +140,9 @@ def _configured(settings: ProjectSettings | None, paths: Sequence[Path], online:
 def touches(paths: Sequence[Path], pipeline: PipelineInput) -> bool:
     """Whether a named path is a file of the pipeline, lies in one of its directories, or holds one of its files."""
     engines = (Path(name.partition("@")[2]) for name in pipeline.serving if "@" in name)
-    target = () if pipeline.target is None else (pipeline.target,)
-    launch = () if pipeline.launch is None else (pipeline.launch,)
-    files = [_normal(path) for path in (pipeline.draft, *target, *pipeline.training, *engines, *launch)]
+    single = (pipeline.draft, pipeline.target, pipeline.launch, pipeline.dump, pipeline.fine_tuned_from)
+    named = (path for path in single if path is not None)
+    files = [_normal(path) for path in (*named, *pipeline.training, *engines)]
     return any(file.is_relative_to(path) or path.is_relative_to(file) for path in map(_normal, paths) for file in files)
 
 
@@ -153,6 +162,8 @@ def _from_settings(pipeline: Pipeline, base: Path, online: bool) -> PipelineInpu
         serving=tuple(_serving_from(name, base) for name in pipeline.serving),
         draft_kind=pipeline.draft_kind,
         launch=None if pipeline.launch is None else base / pipeline.launch,
+        dump=None if pipeline.dump is None else base / pipeline.dump,
+        fine_tuned_from=None if pipeline.fine_tuned_from is None else base / pipeline.fine_tuned_from,
     )
 
 

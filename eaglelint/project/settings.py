@@ -69,6 +69,12 @@ class Pipeline(_Table):
         default=(), description="Who serves it: ENGINE==VERSION, ENGINE@PATH, or an installed ENGINE."
     )
     launch: str | None = Field(default=None, description="A script with the command that starts the engine.")
+    dump: str | None = Field(
+        default=None, description="Hidden states that were dumped for training: a directory of samples, or one."
+    )
+    fine_tuned_from: str | None = Field(
+        default=None, description="The draft that this one was trained further from, a directory with its checkpoint."
+    )
     draft_kind: Literal["eagle3", "eagle", "peagle", "dflash", "dspark", "domino", "mtp"] | None = Field(
         default=None, description="The kind of draft, where its config does not tell."
     )

@@ -9,11 +9,11 @@ from typing import Any
 from eaglelint.trainers.shapes import Joined, Keyed, Many, Other, Shape, Stacked, State
 from eaglelint.wiring import Slot
 
-__all__ = ["Choice", "choose", "choose_saved"]
+__all__ = ["LABELS", "Choice", "choose", "choose_saved"]
 
 # Key names, where two single states stand beside each other. Read in SafeAILab EAGLE, SpecForge 0.2.0, speculators
 # 0.9.0 and ModelOpt 0.47.0.
-_LABELS = frozenset(
+LABELS = frozenset(
     (
         "label",
         "labels",
@@ -77,7 +77,7 @@ def choose(shape: Shape, num_layers: int) -> Choice | None:
     rows, lost = _split(shape)
     joined = _distinct([row for row in rows if row.joined and len(row.states) > 1])
     if len(joined) > 1:
-        named = [row for row in joined if row.key not in _LABELS]
+        named = [row for row in joined if row.key not in LABELS]
         joined = named if len(named) == 1 else joined
     if joined and lost:
         return _lost(lost)
@@ -113,11 +113,11 @@ def choose_saved(shape: Shape, num_layers: int, *, loose: bool = True) -> Choice
     if not singles or not loose:
         return None
     if len(singles) == 1:
-        if singles[0].key in _LABELS:
+        if singles[0].key in LABELS:
             return Choice((), singles[0].states[0], problem="only the label was found, not what feeds fc")
         return Choice(singles[0].states)
-    labels = [row for row in singles if row.key in _LABELS]
-    inputs = [row for row in singles if row.key not in _LABELS]
+    labels = [row for row in singles if row.key in LABELS]
+    inputs = [row for row in singles if row.key not in LABELS]
     if len(inputs) == 1 and len(labels) == 1:
         return Choice(inputs[0].states, labels[0].states[0])
     if len(singles) == 2 and len(named := [row for row in singles if row.key in _INPUTS]) == 1:
@@ -153,11 +153,11 @@ def _label(rows: list[_Row], inputs: _Row, num_layers: int) -> State | None:
             row
             for row in singles
             if row.states[0].slot.form in ("stream", "norm")
-            and (row.states[0].slot.boundary == num_layers or row.key in _LABELS)
+            and (row.states[0].slot.boundary == num_layers or row.key in LABELS)
         ]
     )
     if len(usable) > 1:
-        usable = [row for row in usable if row.key in _LABELS]
+        usable = [row for row in usable if row.key in LABELS]
     return usable[0].states[0] if len(usable) == 1 else None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +23,7 @@ _SKIPPED = frozenset(
 )
 _MAX_FILES = 5_000
 _MAX_ENTRIES = 400
+_MAX_FUNCTIONS = 10_000
 
 # Code that captures, saves or loads a state holds one of these.
 _FILE_MARKS = (b"hidden", b"layer", b"states", b"register_forward", b"capture", b"aux_")
@@ -96,8 +97,16 @@ def source_tree(paths: tuple[Path, ...], files: list[Path], relative_to: Path) -
     return SourceTree(tuple(roots), relative_to=relative_to, snapshot=Snapshot(active_store()))
 
 
-def entries(tree: SourceTree, files: list[Path]) -> list[Entry]:
-    """What may be started in these files; files that do not parse are noted in the tree."""
+def entries(
+    tree: SourceTree, files: list[Path], worth: Callable[[SourceModule, FunctionInfo], bool] | None = None
+) -> list[Entry]:
+    """What may be started in these files; files that do not parse are noted in the tree.
+
+    ``worth`` chooses among the functions of all files; without it they are those that may capture, save or load
+    states, and no more than can be run.
+    """
+    marks, most = (_FILE_MARKS, _MAX_ENTRIES) if worth is None else ((b"",), _MAX_FUNCTIONS)
+    worth = worth or _worth
     found: list[Entry] = []
     for path in files:
         try:
@@ -106,14 +115,14 @@ def entries(tree: SourceTree, files: list[Path]) -> list[Entry]:
             tree.unreadable[tree.display(path)] = f"{tree.display(path)}: {error.strerror or error}"
             continue
         module = tree.module_at(path)
-        if module is None or not any(mark in source for mark in _FILE_MARKS):
+        if module is None or not any(mark in source for mark in marks):
             continue
         if module.index.statements:
             found.append(Entry(module, None))
-        found += [Entry(module, info) for info in module.index.functions.values() if _worth(module, info)]
+        found += [Entry(module, info) for info in module.index.functions.values() if worth(module, info)]
         for cls in module.index.classes.values():
-            found += [Entry(module, info, cls) for info in cls.methods.values() if _worth(module, info)]
-    return found[:_MAX_ENTRIES]
+            found += [Entry(module, info, cls) for info in cls.methods.values() if worth(module, info)]
+    return found[:most]
 
 
 def capturing(starts: list[Entry]) -> list[Entry]:

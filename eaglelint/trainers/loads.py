@@ -9,16 +9,20 @@ import libcst as cst
 from eaglelint.source.machine import Budget
 from eaglelint.source.slices import Site
 from eaglelint.source.tree import SourceTree
-from eaglelint.source.values import Unknown
+from eaglelint.source.values import External, Input, Instance, Partial, Tensor, Unknown
 from eaglelint.trainers.files import Entry, parameters
 from eaglelint.trainers.runs import Run, Save, run_entry
 from eaglelint.trainers.shapes import Keyed, Many, Shape, State, states_in, thaw
 
-__all__ = ["loads_something", "run_loader"]
+__all__ = ["ONE", "SEVERAL", "loads_something", "run_loader", "run_step"]
 
 # How a function calls the example, or the examples, that it is handed where it does not load them by itself.
-_ONE = frozenset(["batch", "data", "example", "feature", "item", "raw", "raw_data", "record", "row", "sample"])
-_SEVERAL = frozenset(["batch", "examples", "features", "items", "records", "samples"])
+ONE = frozenset(["batch", "data", "example", "feature", "item", "raw", "raw_data", "record", "row", "sample"])
+SEVERAL = frozenset(["batch", "examples", "features", "items", "records", "samples"])
+
+
+# How a draft's own code calls what it computes with.
+_OF_THE_DRAFT = frozenset(["embeds", "hidden", "hidden_states", "input_embeds", "inputs_embeds", "x"])
 
 
 def loads_something(entry: Entry) -> bool:
@@ -27,7 +31,7 @@ def loads_something(entry: Entry) -> bool:
         return "load" in "".join(entry.module.lines)
     text = entry.module.text(entry.function.line, entry.function.end_line)
     head = text.split(":\n", 1)[0]
-    return "load" in text or any(name in head for name in _ONE | _SEVERAL) or "self." in text
+    return "load" in text or any(name in head for name in ONE | SEVERAL) or "self." in text
 
 
 def run_loader(
@@ -38,14 +42,35 @@ def run_loader(
     Without a name that tells an example from a list of them, both are tried.
     """
     names = [parameter.name.value for parameter in parameters(entry)]
-    one = [name for name in names if name in _ONE]
-    several = [name for name in names if name in _SEVERAL]
+    one = [name for name in names if name in ONE]
+    several = [name for name in names if name in SEVERAL]
     best: Run | None = None
     for listed in [False, True] if set(one) & set(several) else [bool(several and not one)]:
         run = _run(tree, entry, saves, num_layers, budget, several if listed else one, listed=listed)
         if best is None or (run is not None and _richness(run) > _richness(best)):
             best = run
     return best
+
+
+def run_step(tree: SourceTree, entry: Entry, named: dict[str, Shape], num_layers: int, budget: Budget | None) -> Run:
+    """Run code on states by the names under which a dataset hands them out, as parameters or in a batch.
+
+    Which of them a use speaks of (``Use.given``) is its place in the order of the names.
+    """
+    states: list[State] = []
+    known = {name: thaw(shape, states) for name, shape in named.items()}
+    item = Partial(External("batch.item"), (known,), {})
+    batch = Instance(None, name="a batch", attrs={"__getitem__": item, "get": item, "pop": item, **known})
+    arguments = {}
+    for parameter in parameters(entry):
+        name = parameter.name.value
+        if name in known:
+            arguments[name] = known[name]
+        elif name in ONE | SEVERAL | {"inputs"}:
+            arguments[name] = batch
+        elif name in _OF_THE_DRAFT:
+            arguments[name] = Tensor.of(Input(f"argument {name}"))
+    return run_entry(tree, entry, num_layers, arguments=arguments, saved=states, budget=budget or Budget(steps=20_000))
 
 
 def _run(

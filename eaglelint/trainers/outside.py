@@ -13,7 +13,7 @@ from typing import Any
 import libcst as cst
 
 from eaglelint.source.assumptions import ASSUMPTIONS, Assumption
-from eaglelint.source.calls import call_value, construct, model_output
+from eaglelint.source.calls import call_value, construct, model_output, tensors_in
 from eaglelint.source.expressions import get_item
 from eaglelint.source.externals import call_external
 from eaglelint.source.layers import stream_states
@@ -48,6 +48,9 @@ _LAYER_LISTS = ("blocks", "h", "layers")
 _DEPTHS = ("end_layer", "n_layer", "num_hidden_layers", "num_layers")
 _MODEL = re.compile(r"(?:.*_)?(?:backbone|base|llm|lm|model|target|teacher|transformer|verifier)", re.IGNORECASE)
 _DRAFT = re.compile(r"draft|eagle|student", re.IGNORECASE)
+_HEAD = re.compile(r"(?:.*_)?(?:lm_head|target_head|unembed(?:ding)?)", re.IGNORECASE)
+_HEAD_WEIGHT = re.compile(r"head|unembed", re.IGNORECASE)
+_NORM = re.compile(r"norm", re.IGNORECASE)
 _LOADS = ("joblib.load", "numpy.load", "pickle.load", "safetensors.numpy.load_file", "safetensors.torch.load_file")
 
 _PLAIN = "a plain forward pass: no attentions returned, no cache, no gradient checkpointing"
@@ -90,6 +93,7 @@ class Recorder(Machine):
         self.on_record = on_record
         self.missed: set[str] = set()
         self.hooks: list[tuple[Any, str, Any]] = []
+        self.given_out: list[Tensor] = []  # what calls of the target returned, on any path
         self.arguments: dict[str, Any] = {}
         self.patches.update({("", name): value for name, value in (patches or {}).items()})
         self.intercepts.update(STACK_INTERCEPTS)
@@ -102,6 +106,9 @@ class Recorder(Machine):
                 "types.MethodType": lambda machine, args, kwargs, site: _bound(args),
                 "add_argument()": _add_argument,
                 "parse_args()": _parse_args,
+                "batch.item": lambda machine, args, kwargs, site: _batch_item(args),
+                "torch.nn.functional.linear": _linear,
+                "torch.matmul": _matmul,
             }
         )
         if load is not None:
@@ -170,6 +177,28 @@ class Recorder(Machine):
     # --- calls ---
 
     def _call(self, callee: Any, name: str, args: _Args, kwargs: dict[str, Any], site: Site | None) -> Any:
+        self._note_use(callee, name.rsplit(".", 1)[-1], args, kwargs, site)
+        found = self._call_of_target(callee, name, args, kwargs, site)
+        if found is not MISSING:
+            self.given_out += tensors_in(found.attrs if isinstance(found, Instance) else found)
+        return found
+
+    def _note_use(self, callee: Any, name: str, args: _Args, kwargs: dict[str, Any], site: Site | None) -> None:
+        """Note what is made into logits, and the class of a norm that is applied."""
+        made = callee.name if isinstance(callee, Instance) else ""
+        if isinstance(callee, Instance) and callee.cls is not None:
+            made = callee.cls.info.name
+        is_head = _HEAD.fullmatch(name) is not None
+        is_norm = bool(made) and (_NORM.search(name) or _NORM.search(made)) is not None
+        if site is None or not (is_head or is_norm):
+            return
+        tensors = tensors_in((args, kwargs))
+        if tensors and is_head:
+            self.record("head", name, tensors[0], site)
+        elif tensors:
+            self.record("norm", made, (tensors[0], callee.cls), site)
+
+    def _call_of_target(self, callee: Any, name: str, args: _Args, kwargs: dict[str, Any], site: Site | None) -> Any:
         if isinstance(callee, Instance) and (callee.cls is not None or callee.layer is not None):
             return MISSING
         if not _MODEL.fullmatch(name.rsplit(".", 1)[-1]) or _DRAFT.search(name):
@@ -269,6 +298,31 @@ def _bound(args: _Args) -> Any:
     if len(args) == 2 and isinstance(args[0], Function):
         return BoundMethod(args[0], args[1])
     return Partial(args[0], args[1:], {}) if args else Unknown("a bound method")
+
+
+def _batch_item(args: _Args) -> Any:
+    """``batch[key]``, ``batch.get(key)``: what is known of the batch."""
+    known, key = args[0], args[1] if len(args) > 1 else None
+    return known[key] if isinstance(key, str) and key in known else Unknown(f"{key} of a batch")
+
+
+def _product(machine: Machine, name: str, args: _Args, kwargs: dict[str, Any], site: Site | None) -> Any:
+    """Logits that are made without a module: the product of a state and the head's weight."""
+    qualified = f"torch.nn.functional.{name}" if name == "linear" else f"torch.{name}"
+    state = whole(args[0]) if args else whole(kwargs.get("input"))
+    if isinstance(state, Tensor) and site is not None and isinstance(site.node, cst.Call):
+        weights = [site.slice.code(argument.value) for argument in site.node.args[1:]]
+        if any(_HEAD_WEIGHT.search(weight) for weight in weights):
+            machine.record("head", name, state, site)
+    return call_external(machine, qualified, args, kwargs, site, None)
+
+
+def _linear(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site | None) -> Any:
+    return _product(machine, "linear", args, kwargs, site)
+
+
+def _matmul(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site | None) -> Any:
+    return _product(machine, "matmul", args, kwargs, site)
 
 
 def _opened(value: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,7 +21,7 @@ from eaglelint.trainers.outside import Recorder, top_statements
 from eaglelint.trainers.shapes import Joined, Other, Shape, State, freeze, refine, states_in
 from eaglelint.wiring import Slot
 
-__all__ = ["Capture", "Path", "Run", "Save", "run_entry"]
+__all__ = ["Capture", "Path", "Run", "Save", "Use", "run_entry", "start_entry"]
 
 _UNKNOWN = Slot("unknown")
 
@@ -44,12 +44,30 @@ class Save:
 
 
 @dataclass(frozen=True, slots=True)
+class Use:
+    """A state that is made into logits: what it was before ``norms`` norms were applied.
+
+    ``given`` is its place among the states that the run was given, ``norm`` the class of the last norm. ``draft``
+    says that it is no state of the target, ``computed`` that the run itself computed it.
+    """
+
+    state: State
+    norms: int
+    site: Site
+    given: int | None = None
+    norm: tuple[str, ClassValue | None, Site] | None = field(default=None, compare=False)
+    draft: bool = False
+    computed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Path:
     """One path through an entry."""
 
     saves: tuple[Save, ...]
     returned: Shape
     joins: tuple[Save, ...]
+    uses: tuple[Use, ...] = ()
     captures: tuple[Capture, ...] = field(default=(), compare=False)
     sets: tuple[Event, ...] = field(default=(), compare=False)
     decisions: tuple[Decision, ...] = field(default=(), compare=False)
@@ -59,6 +77,11 @@ class Path:
         return (
             " and ".join(dict.fromkeys(decision.text for decision in self.decisions if decision.choice)) or "otherwise"
         )
+
+    @property
+    def all_conditions(self) -> str:
+        """Everything that was decided on the path."""
+        return " and ".join(dict.fromkeys(decision.text for decision in self.decisions)) or "always"
 
 
 @dataclass(slots=True)
@@ -118,12 +141,13 @@ def run_entry(
         machine.layer = -1
         value: Any = None
         with suppress(Raised):  # what was saved before counts
-            value = _start(machine, entry, arguments or {})
+            value = start_entry(machine, entry, arguments or {})
         returned = freeze(value, trail.resolve)
         return Path(
             tuple(_refined_save(save, trail) for save in trail.saves if any(True for _ in states_in(save.shape))),
             returned if any(True for _ in states_in(returned)) else Other(),
             tuple(_refined_save(save, trail) for save in trail.joins),
+            tuple(trail.uses()),
             tuple(trail.finished()),
             tuple(event for event in machine.events if event.kind in ("set", "argument")),
         )
@@ -161,7 +185,7 @@ def _refined_save(save: Save, trail: _Trail) -> Save:
 
 
 def _decided(path: Path, decisions: tuple[Decision, ...]) -> Path:
-    return Path(path.saves, path.returned, path.joins, path.captures, path.sets, decisions)
+    return replace(path, decisions=decisions)
 
 
 class _Trail:
@@ -174,6 +198,8 @@ class _Trail:
         self.saves: list[Save] = CacheList()
         self.joins: list[Save] = CacheList()
         self.captures: list[Capture] = CacheList()
+        self.heads: list[Event] = CacheList()
+        self.norms: list[Event] = CacheList()
         self.patched: dict[str, list[tuple[Any, Site | None]]] = {}
 
     def note(self, event: Event) -> None:
@@ -188,6 +214,8 @@ class _Trail:
         elif event.kind == "capture":
             state = State(_UNKNOWN, None, event.site, event.value)
             self._add(self.captures, Capture(state, event.site, machine.layer_site))
+        elif event.kind in ("head", "norm"):
+            self._add(self.heads if event.kind == "head" else self.norms, event)
         elif event.kind == "set":
             self.patched.setdefault(event.name, []).append((_copied(event.value), event.site))
 
@@ -205,6 +233,23 @@ class _Trail:
             found.append(Capture(state, capture.site, capture.layer_site))
         return found
 
+    def uses(self) -> Iterator[Use]:
+        """What was made into logits, resolved when all layers have run."""
+        machine = self.machine
+        assert machine is not None
+        for event in self.heads:
+            tensor, norms, norm = event.value, 0, None
+            from_target = tensor in machine.given_out
+            while isinstance(term := tensor.single(), Norm):
+                norm = norm or next(((n.name, n.value[1], n.site) for n in self.norms if n.value[0] == term.of), None)
+                tensor, norms = term.of, norms + 1
+                from_target = from_target or tensor in machine.given_out
+            given = _given(tensor) if self.saved is not None else None
+            draft = given is None and not from_target
+            state = State(_UNKNOWN) if draft else self.resolve(tensor)
+            computed = draft and not any(isinstance(term, Input) for term in tensor.terms)
+            yield Use(state, norms, event.site, given, norm, draft, computed)
+
     def resolve(self, tensor: Tensor) -> State:
         """What a tensor is: a loaded state is what was saved; another one is compared with the stream."""
         if self.saved is not None:
@@ -220,14 +265,22 @@ class _Trail:
 
 
 def _loaded(tensor: Tensor, saved: list[State]) -> State:
-    term = tensor.single()
-    if isinstance(term, Input) and term.name.startswith("saved "):
-        return saved[int(term.name.removeprefix("saved "))]
+    term, given = tensor.single(), _given(tensor)
+    if given is not None:
+        return saved[given]
     if isinstance(term, Norm):
         inner = _loaded(term.of, saved)
         if inner.slot.form == "stream":
             return replace(inner, slot=Slot("norm", inner.slot.boundary))
     return State(_UNKNOWN, "it is no longer a state as it was saved", tensor.site)
+
+
+def _given(tensor: Tensor) -> int | None:
+    """Which of the states that a run was given this is."""
+    term = tensor.single()
+    if isinstance(term, Input) and term.name.startswith("saved "):
+        return int(term.name.removeprefix("saved "))
+    return None
 
 
 def _copied(value: Any) -> Any:
@@ -237,7 +290,8 @@ def _copied(value: Any) -> Any:
 # --- starting ------------------------------------------------------------------------------------------------------
 
 
-def _start(machine: Recorder, entry: Entry, arguments: dict[str, Any]) -> Any:
+def start_entry(machine: Recorder, entry: Entry, arguments: dict[str, Any]) -> Any:
+    """Run an entry with these arguments; its result."""
     if entry.function is None:
         return _run_module(machine, entry)
     owner = ClassValue(entry.module, entry.owner) if entry.owner is not None else None

@@ -6,12 +6,13 @@ that loads it; the concatenation that comes out is what ``fc`` was trained on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from eaglelint.cache.units import remember
+from eaglelint.practice import Practice
 from eaglelint.source.machine import Budget
 from eaglelint.source.slices import Site
 from eaglelint.source.tree import SourceTree
@@ -20,6 +21,7 @@ from eaglelint.trainers.choice import Choice, choose, choose_saved
 from eaglelint.trainers.evidence import evidence
 from eaglelint.trainers.files import Entry, capturing, entries, find_files, rests_on_defaults, source_tree
 from eaglelint.trainers.loads import loads_something, run_loader
+from eaglelint.trainers.observe import Seen, observe, of_sample
 from eaglelint.trainers.outside import HOOKS
 from eaglelint.trainers.runs import Path as RunPath
 from eaglelint.trainers.runs import Run, Save, run_entry
@@ -33,10 +35,14 @@ _ENGINES = ("sglang", "tensorrt_llm", "vllm")
 
 @dataclass(frozen=True, slots=True)
 class TrainingResult:
-    """The wiring, None where nothing is captured; ``problems`` has a sentence for each file that does not parse."""
+    """The wiring, None where nothing is captured; ``problems`` has a sentence for each file that does not parse.
+
+    ``practice`` is what else the code shows.
+    """
 
     wiring: Wiring | None
     problems: tuple[str, ...] = ()
+    practice: Practice = field(default_factory=Practice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +66,12 @@ class _Dump:
 
 
 def derive_training(
-    paths: tuple[Path, ...], *, num_layers: int, relative_to: Path, budget: Budget | None = None
+    paths: tuple[Path, ...],
+    *,
+    num_layers: int,
+    relative_to: Path,
+    budget: Budget | None = None,
+    sample: Mapping[str, tuple[int, str]] | None = None,
 ) -> TrainingResult:
     """Which states ``fc`` was trained on, by the code at these paths; never raises for what the code does.
 
@@ -69,19 +80,32 @@ def derive_training(
         num_layers: N of the target.
         relative_to: Where the paths in evidence start.
         budget: Bounds of the run of each function.
+        sample: What a sample of the dump holds: by key the number of states, and how they are kept.
     """
     files = find_files(paths)
     tree = source_tree(paths, files, relative_to)
 
-    def derive() -> Wiring | None:
+    def derive() -> tuple[Wiring | None, Practice]:
         starts = entries(tree, files)
-        runs = _runs(tree, capturing(starts), num_layers, budget)
-        return _wiring(tree, starts, runs, num_layers, budget)
+        seen = Seen()
+        seen.runs = _runs(tree, capturing(starts), num_layers, budget)
+        wiring = _wiring(tree, starts, seen, num_layers, budget)
+        practice = observe(tree, files, starts, seen, num_layers, budget)
+        if sample:
+            loaded = of_sample(tree, starts, sample, num_layers, budget)
+            practice = replace(
+                practice,
+                heads=practice.heads + (() if practice.heads else loaded.heads),
+                loads=loaded.loads,
+                loaded_label=loaded.loaded_label,
+                load_place=loaded.load_place,
+            )
+        return wiring, practice
 
     places = [[str(path) for path in group] for group in (paths, files, tree.roots)]
-    parts = (places, str(relative_to), num_layers, astuple(budget) if budget is not None else None)
-    wiring = remember("training", parts, tree.snapshot, derive, notes=tree.unreadable, display=tree.display)
-    return TrainingResult(wiring, tuple(tree.unreadable[name] for name in sorted(tree.unreadable)))
+    parts = (places, str(relative_to), num_layers, astuple(budget) if budget is not None else None, dict(sample or {}))
+    wiring, practice = remember("training", parts, tree.snapshot, derive, notes=tree.unreadable, display=tree.display)
+    return TrainingResult(wiring, tuple(tree.unreadable[name] for name in sorted(tree.unreadable)), practice)
 
 
 # --- the capturing side --------------------------------------------------------------------------------------------
@@ -192,16 +216,17 @@ def _has_state(shape: Shape) -> bool:
 # --- what it is trained on -----------------------------------------------------------------------------------------
 
 
-def _wiring(
-    tree: SourceTree, starts: list[Entry], runs: list[Run], num_layers: int, budget: Budget | None
-) -> Wiring | None:
+def _wiring(tree: SourceTree, starts: list[Entry], seen: Seen, num_layers: int, budget: Budget | None) -> Wiring | None:
+    runs = seen.runs
     dumps = _dumps(runs)
+    seen.saves = list(dict.fromkeys(save for dump in dumps for save in dump.saves))
     examples: list[_Example] = []
     unfollowed: str | None = None
     for dump in dumps:
         loaders = [
             run_loader(tree, entry, dump.saves, num_layers, budget) for entry in starts if loads_something(entry)
         ]
+        seen.loaders += [run for run in loaders if run is not None]
         found = _examples(_outermost([run for run in loaders if run is not None]), num_layers, dump)
         if not found:
             reader = next(
@@ -213,6 +238,7 @@ def _wiring(
         examples += found
     if not dumps:
         examples = _examples(runs, num_layers, None) or _returned(runs, num_layers, None)
+    seen.choices = [(example.choice, example.site) for example in examples]
     if examples:
         return _assembled(runs, examples, num_layers, unfollowed)
     return _nothing_told(runs, num_layers)

@@ -70,7 +70,9 @@ class Keyed:
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """Anything that is no state."""
+    """Anything that is no state; ``nothing`` where it is None."""
+
+    nothing: bool = field(default=False, compare=False)
 
 
 Shape = State | Joined | Stacked | Many | Keyed | Other
@@ -102,7 +104,7 @@ def freeze(value: Any, resolve: Resolve, depth: int = 0) -> Shape:
         return Keyed(
             tuple((key, freeze(item, resolve, depth + 1)) for key, item in value.items() if isinstance(key, str | int))
         )
-    return Other()
+    return Other(nothing=value is None)
 
 
 def _flat(cat: Cat) -> Iterator[Tensor]:

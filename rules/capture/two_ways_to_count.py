@@ -20,6 +20,7 @@ _FEW = 3  # classes that have to agree before another one is the odd one out
 
 def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
     if facts.draft is not None:
+        yield from _in_training(rule, facts)
         return  # what the engine makes of one list of ids is compared with the training, slot by slot
     for engine in facts.engines:
         split = [
@@ -34,6 +35,28 @@ def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
         odd = [(cls.setter or cls.place, cls) for cls in engine.classes if usual and _is_odd(cls.default, usual)]
         for place, classes in by_place(odd).items():
             yield _odd_default(rule, engine, place, classes, usual)
+
+
+def _in_training(rule: Rule, facts: Facts) -> Iterator[Finding]:
+    """Two places of the training code that feed the draft other states."""
+    captures = facts.practice.captures if facts.practice is not None else ()
+    if len(captures) < 2:
+        return
+    first, other = captures[:2]
+    yield rule.finding(
+        f"two places of the training code feed fc other states: {_joined(other.slots)} here, and "
+        f"{_joined(first.slots)} at {first.place}",
+        other.place.span,
+        confidence="likely",
+        annotation=_joined(other.slots),
+        related=related("the other way", first.place),
+        help="Take the layers from one list, or name the file that made the draft (--training).",
+        identity=("training", _joined(first.slots), _joined(other.slots)),
+    )
+
+
+def _joined(slots: tuple[Slot, ...]) -> str:
+    return " ⊕ ".join(map(str, slots))
 
 
 # --- ids whose meaning depends on the other ids --------------------------------------------------------------------

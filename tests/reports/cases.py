@@ -370,15 +370,11 @@ RIGHT: tuple[Right, ...] = (
 
 _RELEASE = "the engine's release decides; it waits for profiles of releases"
 MISSED: tuple[Missed, ...] = (
-    Missed("NVIDIA/Model-Optimizer#2201", "a dump for a fixed number of draft layers", "needs the command or manifest of the dump"),
     Missed("ggml-org/llama.cpp#18039", "a converter that ignores the config's ids", "needs a profile of the converter"),
     Missed("vllm-project/vllm#11672", "norms that the checkpoint does not have are kept", "needs the parameters that the engine's class builds"),
-    Missed("NVIDIA/Model-Optimizer#1846", "targets without the final norm", "needs the metadata of the dump"),
     Missed("vllm-project/vllm#22333", "a target that is not on the engine's list", "needs the engine's list of targets"),
     Missed("vllm-project/vllm#39775", "a draft with another number of heads than its target", _RELEASE),
     Missed("vllm-project/vllm#28549", "the draft's own head is overwritten by the target's", _RELEASE),
-    Missed("sgl-project/SpecForge#534", "fine-tuning makes another map", "needs the checkpoint that was fine-tuned"),
-    Missed("sgl-project/SpecForge#296", "a chat template switches thinking", "needs a record of the run"),
     Missed("vllm-project/vllm#25883", "a draft inherits its verifier's quantisation", _RELEASE),
     Missed("sgl-project/sglang#4351", "an AWQ target and a plain draft", "the report does not say what is wrong"),
 )  # fmt: skip

@@ -13,6 +13,7 @@ from tests.checkpoints import tensors_from_text, write_safetensors
 from tests.reports.cases import CASES, MISSED, RIGHT, Case, Right
 from tests.reports.page import PAGE, render
 from tests.reports.parts import Project
+from tests.reports.training import TRAINING
 
 PROJECTS = Path(__file__).parents[1] / "rules" / "projects"
 
@@ -37,12 +38,12 @@ def found(project: Project, directory: Path, monkeypatch: pytest.MonkeyPatch, *o
     return {finding["code"] for finding in json.loads(result.stdout)["findings"]}
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.report)
+@pytest.mark.parametrize("case", (*CASES, *TRAINING), ids=lambda case: case.report)
 def test_the_report_is_found(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(case.rules) <= found(case.project, tmp_path, monkeypatch)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.report)
+@pytest.mark.parametrize("case", (*CASES, *TRAINING), ids=lambda case: case.report)
 def test_the_mended_project_is_silent(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of every rule, not only of that which found it."""
     assert found(case.mended, tmp_path, monkeypatch) == set()
@@ -74,7 +75,7 @@ def test_the_edits_mend_it(report: str, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_each_report_stands_once() -> None:
-    reports = [case.report for case in (*CASES, *RIGHT, *MISSED)]
+    reports = [case.report for case in (*CASES, *TRAINING, *RIGHT, *MISSED)]
     assert sorted(set(reports)) == sorted(reports)
 
 

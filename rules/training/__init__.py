@@ -1,0 +1,1 @@
+"""Training: how tokens and states are paired, and what dump and dataset make of what was captured."""
