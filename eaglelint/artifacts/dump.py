@@ -18,7 +18,6 @@ from eaglelint.artifacts.draft_kinds import IDS_KEYS
 from eaglelint.artifacts.safetensors_header import read_safetensors
 from eaglelint.artifacts.target import TargetConfig
 from eaglelint.artifacts.tensors import Tensor
-from eaglelint.artifacts.torch_archive import read_torch_values
 from eaglelint.exceptions import UnreadableInput
 from eaglelint.finding import Span
 
@@ -196,6 +195,8 @@ def _sample(path: Path, display: str) -> tuple[dict[str, DumpEntry], dict[str, A
     if path.suffix == ".safetensors":
         file = read_safetensors(path, display)
         return {t.name: DumpEntry(t.name, (t,)) for t in file.tensors}, {}, list(file.problems), file.pointer
+    from eaglelint.artifacts.torch_archive import read_torch_values  # what reads pickles is seldom needed
+
     found = read_torch_values(path, display)
     if found.problem is not None or found.pointer:
         return {}, {}, [found.problem] if found.problem else [], found.pointer
