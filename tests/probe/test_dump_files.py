@@ -265,6 +265,12 @@ def test_a_model_that_is_none_is_a_sentence(checkpoints: Path, tmp_path: Path, m
         result = probe("--dump", "a.pt", "--model", model)
         assert isinstance(result.exception, UnreadableInput)
         assert words in str(result.exception)
+    shutil.copytree(checkpoints / "llama", tmp_path / "cut")
+    weights = tmp_path / "cut/model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:5000])
+    result = probe("--dump", "a.pt", "--model", "cut")
+    assert isinstance(result.exception, UnreadableInput)
+    assert "cut cannot be loaded as a model of transformers" in str(result.exception)
     result = probe("--dump", "a.pt")
     assert isinstance(result.exception, WrongUsage)
     assert "name its checkpoint with --model" in str(result.exception)

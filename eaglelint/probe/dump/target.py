@@ -76,6 +76,8 @@ def recompute(
         with torch.no_grad():
             model(input_ids=torch.tensor([list(ids)], device=device), use_cache=False)
             return seen.gathered(_final_norm(inner, path), path)
+    except (RuntimeError, ValueError, TypeError, AttributeError, NotImplementedError) as error:
+        raise UnreadableInput(f"{path} cannot be run over {len(ids)} tokens: {_first_line(error)}") from None
     finally:
         for handle in handles:
             handle.remove()
@@ -252,8 +254,8 @@ def loaded(directory: Path, *, device: torch.device, memory: int | None = None) 
                 model = kind.from_pretrained(
                     directory, config=config, dtype="auto", local_files_only=True, trust_remote_code=False, **where
                 )
-            except (OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError, ImportError) as error:
-                errors.append(str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__)
+            except Exception as error:  # a broken checkpoint ends in whatever its reader raises
+                errors.append(_first_line(error))
                 continue
             yield model.eval()
             return
@@ -274,10 +276,10 @@ def _config(directory: Path) -> Any:
     try:
         with _quiet():
             return AutoConfig.from_pretrained(directory, local_files_only=True, trust_remote_code=False)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        first = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
+    except Exception as error:  # configs of unknown types fail in many ways
         raise UnreadableInput(
-            f"{shown}: transformers does not know this model without running its own code, which is not done: {first}"
+            f"{shown}: transformers does not know this model without running its own code, which is not done: "
+            f"{_first_line(error)}"
         ) from None
 
 
@@ -297,3 +299,8 @@ def _quiet() -> Iterator[None]:
         logging.set_verbosity(before)
         if shown:
             logging.enable_progress_bar()
+
+
+def _first_line(error: Exception) -> str:
+    words = str(error).strip().splitlines()
+    return words[0][:200] if words else type(error).__name__
