@@ -24,7 +24,7 @@ class AngelSlim:
 
     name = "angelslim"
     kinds: tuple[str, ...] = ("eagle3",)
-    recipe = RecipeKeys(ids=(("aux_hidden_states_layer_ids",),))
+    recipe = RecipeKeys()  # the draft config, which is exported, is the one place for ids
 
     def find_package(self, path: Path) -> Path | None:
         for candidate in (path, path / "angelslim"):

@@ -88,7 +88,7 @@ def trained_by(
         wiring = _from_config(handle, run, draft, wiring, engines)
     elif recipe.place is not None:
         wiring = replace(wiring, evidence=(recipe.place, *wiring.evidence))
-    if not recipes and not _carries_ids(handle, run):
+    if handle.trainer.recipe.ids and not recipes and not _carries_ids(handle, run):
         text = "if the run's own config named no other layer ids: the exporter does not write them"
         wiring = _with(wiring, text)
     return Trained(wiring, (*recipe.problems, *handle.problems), notes, tuple(_dropped(handle, run, draft, recipe)))
