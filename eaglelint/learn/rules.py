@@ -100,6 +100,8 @@ def agrees(rule: CaptureRule, base: Wiring, seen: Observation) -> bool:
         Slot("unknown") if outcome.form == "unknown" else Slot(outcome.form, boundary)  # type: ignore[arg-type]
         for boundary, outcome in served.slots
     )
+    if not slots and wiring.status == "unknown" and not any(slot.known for slot in wiring.slots):
+        return True  # nothing is claimed: whether nothing comes or something unknown is not told apart
     if slots != wiring.slots or (not slots and stop_of(wiring) is not None):
         return False
     known = bool(slots) and all(slot.known for slot in slots)
@@ -147,7 +149,7 @@ def _rule(
         set_by=set_by,
         joined=joined,
     )
-    rule = replace(rule, outcomes=_outcomes(rule, answers.values(), name, sites))
+    rule = replace(rule, outcomes=_outcomes(rule, answers.values(), base, name, sites))
     rule = _order(rule, answers)
     rule = _repeats(rule, answers, name, sites)
     rule = _default(rule, answers, name, sites)
@@ -211,7 +213,9 @@ def _conditions(numbers: Comparisons) -> Iterator[IdsCondition]:
     yield from (IdsCondition(f"count {test} {count}") for test in ("==", "<", ">=") for count in range(2, 6))
 
 
-def _outcomes(rule: CaptureRule, seen: Iterable[Observation], name: str, sites: Sites) -> dict[Place, Outcome]:
+def _outcomes(
+    rule: CaptureRule, seen: Iterable[Observation], base: Wiring, name: str, sites: Sites
+) -> dict[Place, Outcome]:
     """What each place of the depth brings, from the lists with one odd id."""
     outcomes: dict[Place, Outcome] = dict(rule.outcomes)
     for item in seen:
@@ -222,7 +226,7 @@ def _outcomes(rule: CaptureRule, seen: Iterable[Observation], name: str, sites: 
         place = place_of(boundary, item.num_layers)
         if place == "inner" or outcomes[place] is not _UNLEARNED:
             continue
-        outcomes[place] = _outcome(rule, item, boundary, name, sites)
+        outcomes[place] = _outcome(rule, item, boundary, base, name, sites)
     return outcomes
 
 
@@ -235,7 +239,7 @@ def _shift_of(rule: CaptureRule, ids: tuple[int, ...], num_layers: int) -> int:
     return next(case.shift for case in rule.cases if case.when is None or case.when.holds(ids, num_layers))
 
 
-def _outcome(rule: CaptureRule, item: Observation, boundary: int, name: str, sites: Sites) -> Outcome:
+def _outcome(rule: CaptureRule, item: Observation, boundary: int, base: Wiring, name: str, sites: Sites) -> Outcome:
     """What one odd boundary brought beside two ordinary ones."""
     assert item.ids is not None
     wiring = item.wiring
@@ -251,6 +255,8 @@ def _outcome(rule: CaptureRule, item: Observation, boundary: int, name: str, sit
         return _UNLEARNED
     ((index, slot),) = left
     captured = tuple(sites.index(str(line)) for line in wiring.evidence if line.slot == index)
+    if slot.known and _generic(wiring) != _generic(base):
+        return _UNLEARNED  # there it holds under conditions of its own
     if slot.known:
         return Outcome(slot.form, captured) if slot.boundary == boundary else _UNLEARNED
     if len(wiring.faults) > 1:
