@@ -21,7 +21,12 @@ def problems() -> list[str]:
     found = [f"The wheel installs a top-level '{name}'." for name in ("rules", "schemas") if (SITE / name).exists()]
     found += [
         f"The wheel lacks eaglelint/{name}."
-        for name in ("py.typed", "rules/__init__.py", "schemas/report.schema.json")
+        for name in (
+            "py.typed",
+            "rules/__init__.py",
+            "schemas/report.schema.json",
+            "engines/profiles/sglang-0.5.9.json",
+        )
         if not (SITE / "eaglelint" / name).is_file()
     ]
     modules = {p.with_suffix("") for p in (SITE / "eaglelint/rules").rglob("*.py") if not p.name.startswith("_")}

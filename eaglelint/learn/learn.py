@@ -17,7 +17,7 @@ from eaglelint.exceptions import UnreadableInput
 from eaglelint.learn.conditions import Comparisons, comparisons
 from eaglelint.learn.observe import BASE, DEPTH, DEPTHS, Ids, Subject, questions, random_questions
 from eaglelint.learn.resolvers import NodeTable, Reference, learn_resolver, resolves_alike
-from eaglelint.learn.rules import agrees, learn_mapping
+from eaglelint.learn.rules import fitted, learn_mapping
 from eaglelint.learn.wheel import unpacked
 from eaglelint.serving import EngineHandle, open_source
 from eaglelint.source.tree import Binding
@@ -234,7 +234,10 @@ def _explain(subject: Subject) -> tuple[Mapping, tuple[str, ...]]:
         return mapping, sites
     for question in random_questions(f"{subject.name} {subject.kind}", _TESTS):
         tested = subject.ask(*question)
-        if not agrees(mapping.rule, base.wiring, tested):
+        assert mapping.rule is not None
+        rule = fitted(mapping.rule, base.wiring, tested)
+        mapping = replace(mapping, rule=rule)
+        if rule is None:
             ids = list(tested.ids or ())
             return Mapping(
                 "unknown", None, f"what it makes of ids {ids} for {tested.num_layers} layers fits no rule"

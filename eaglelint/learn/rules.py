@@ -18,7 +18,7 @@ from eaglelint.learn.conditions import Comparisons
 from eaglelint.learn.observe import BASE, DEPTH, DEPTHS, Observation, stop_of
 from eaglelint.wiring import Evidence, Form, Slot, Wiring
 
-__all__ = ["Sites", "agrees", "learn_mapping"]
+__all__ = ["Sites", "agrees", "fitted", "learn_mapping"]
 
 _UNLEARNED = Outcome("unlearned")
 _SHIFTS = (0, 1, -1, 2)
@@ -71,9 +71,11 @@ def learn_mapping(
     if rule is None:
         return Mapping("unknown", None, f"what it makes of ids like {list(BASE)} fits no rule"), ()
     for seen in observations:
-        if not agrees(rule, base.wiring, seen):
+        fitting = fitted(rule, base.wiring, seen)
+        if fitting is None:
             ids = "the default list" if seen.ids is None else f"ids {list(seen.ids)}"
             return Mapping("unknown", None, f"what it makes of {ids} for {seen.num_layers} layers fits no rule"), ()
+        rule = fitting
     wiring = base.wiring
     mapping = Mapping(
         wiring.status,
@@ -85,6 +87,16 @@ def learn_mapping(
         summaries=wiring.summaries,
     )
     return mapping, tuple(sites.found)
+
+
+def fitted(rule: CaptureRule, base: Wiring, seen: Observation) -> CaptureRule | None:
+    """The rule, if need be without what it says of ids at the edges of the depth; None where it still does not fit."""
+    if agrees(rule, base, seen):
+        return rule
+    boundaries = apply(rule, seen.ids, seen.num_layers).boundaries if seen.ids is not None else ()
+    odd = {place for boundary in boundaries if (place := place_of(boundary, seen.num_layers)) != "inner"}
+    narrower = replace(rule, outcomes={**rule.outcomes, **dict.fromkeys(odd, _UNLEARNED)})
+    return narrower if odd and agrees(narrower, base, seen) else None
 
 
 def agrees(rule: CaptureRule, base: Wiring, seen: Observation) -> bool:
