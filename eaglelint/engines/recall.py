@@ -174,8 +174,10 @@ def recall(
     )
     cls = profile.classes.get(name)
     if cls is None or kind not in cls.mappings:
-        captures = f"{name} captures no states for {kind} drafts"
-        return replace(blank, reason=captures, faults=(Fault(captures, "", 1),))
+        message = f"{name} has no method to take the layer ids of {kind} drafts"
+        return replace(
+            blank, reason=f"it would stop with NoSetter: {message}", faults=(Fault(f"NoSetter: {message}", "", 1),)
+        )
     index, sites = cls.mappings[kind]
     ids: tuple[int, ...] | None = layer_ids if isinstance(layer_ids, tuple) else None
     if draft_data is not None:

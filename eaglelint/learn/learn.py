@@ -23,7 +23,7 @@ from eaglelint.serving import EngineHandle, open_source
 from eaglelint.source.tree import Binding
 from eaglelint.wiring import Wiring
 
-__all__ = ["learn_class", "learn_from", "learn_profile", "source_hash"]
+__all__ = ["learn_class", "learn_from", "learn_profile", "source_hash", "with_classes"]
 
 Progress = Callable[[str], None]
 
@@ -69,6 +69,22 @@ def learn_profile(
         others,
         source_hash(package),
     )
+
+
+def with_classes(known: Profile, learned: Profile) -> Profile:
+    """A profile in which some classes were learned anew; mappings that nothing refers to any more are left out."""
+    table = _Table()
+
+    def moved(cls: TargetClass, profile: Profile) -> TargetClass:
+        return replace(
+            cls, mappings={k: (table.index(profile.mappings[i]), sites) for k, (i, sites) in cls.mappings.items()}
+        )
+
+    classes = {
+        name: moved(learned.classes[name], learned) if name in learned.classes else moved(cls, known)
+        for name, cls in known.classes.items()
+    }
+    return replace(known, classes=classes, mappings=tuple(table.mappings))
 
 
 def learn_from(spec: str, root: Path, progress: Progress = lambda _: None, *, processes: int = 2) -> Profile:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from eaglelint.finding import Finding
+from eaglelint.finding import Finding, Span
 from eaglelint.rule import ClassFacts, EngineFacts, Facts, Rule, Wrapper
+from eaglelint.wiring import Wiring
 
 from .._source import related
 
 __all__ = ["RULE"]
+
+_HELP = "Serve with a release in which this class takes an EAGLE-3 draft's layer ids."
 
 
 def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
@@ -17,10 +20,32 @@ def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
         for wrapper in engine.wrappers:
             yield _wrapper(rule, engine, wrapper)
         for cls in engine.classes:
-            if cls.served is not None and any(
-                fault.message.startswith("NoSetter") for fault in cls.served.wiring.faults
-            ):
+            if cls.served is not None and _lacks_setter(cls.served.wiring):
                 yield _served(rule, engine, cls)
+    read = {engine.label for engine in facts.engines}
+    for served in facts.servings:  # by a profile, which knows that there is no setter, and not where
+        if _lacks_setter(served.wiring) and served.wiring.name.partition(" (")[0] not in read:
+            yield from _remembered(rule, facts, served.wiring)
+
+
+def _lacks_setter(wiring: Wiring) -> bool:
+    return any(fault.message.startswith("NoSetter") for fault in wiring.faults)
+
+
+def _remembered(rule: Rule, facts: Facts, wiring: Wiring) -> Iterator[Finding]:
+    target = facts.target
+    if target is None:
+        return
+    engine = wiring.name.partition(" (")[0]
+    yield rule.finding(
+        f"{wiring.target_class}, which serves this draft's target in {engine}, has no method to take its layer ids: "
+        "the server stops at start-up",
+        target.span("architectures") or Span.at(target.path, 1),
+        confidence="certain",
+        annotation=f"no setter in {engine}",
+        help=_HELP,
+        identity=(engine, wiring.target_class or ""),
+    )
 
 
 def _wrapper(rule: Rule, engine: EngineFacts, wrapper: Wrapper) -> Finding:
@@ -46,7 +71,7 @@ def _served(rule: Rule, engine: EngineFacts, cls: ClassFacts) -> Finding:
         cls.place.span,
         confidence="certain",
         annotation=f"no {engine.setter}",
-        help="Serve with a release in which this class takes an EAGLE-3 draft's layer ids.",
+        help=_HELP,
         identity=(engine.label, cls.name),
     )
 
