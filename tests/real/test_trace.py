@@ -59,7 +59,7 @@ def test_the_way_is_the_one_that_was_read(row: dict[str, Any]) -> None:
 
 def test_what_is_known_of_the_states() -> None:
     """From the capture in the model over both ways to join: which states, their shape, and what a mode leaves open."""
-    (row,) = [row for row in ROWS if row["symbol"] == "layers_to_capture"]
+    (row,) = [row for row in ROWS if row.get("to") == "aux_pruned_states"]
     items = answer(row | {"symbol": "aux_hidden_states", "to": None}).occurrences
     found = {(item.line, item.kind): item.value for item in items}
     (pruned,) = [item.value for item in items if (item.line, item.name) == (446, "aux_pruned_states")]
