@@ -31,6 +31,7 @@ __all__ = [
     "SPECULATORS_0_4_0",
     "SPECULATORS_0_9_0",
     "TORCHSPEC",
+    "TRANSFORMERS_5_24_0",
     "VLLM_0_19_1",
     "VLLM_0_33_0",
     "Checkout",
@@ -85,6 +86,9 @@ VLLM_0_19_1 = Package("vllm", "0.19.1", "71a87f46cafab4489c69a5c5c83b870d0235e56
 VLLM_0_33_0 = Package("vllm", "0.33.0", "4b6bdec4ab269990bf70d45a3c1e94c3760a27064513760193b26d6f0da883aa")
 
 # The releases whose profiles are bundled (tools/learn_profiles.py); the tests read only those that are named above.
+TRANSFORMERS_5_24_0 = Package(
+    "transformers", "5.24.0", "ff5ebedf9359f94bb63772b6380eba6e7104d010cbbb2cb82c788817ea7486f6"
+)
 PROFILED = (
     Package("sglang", "0.5.5", "3c57f135ec0a7a5cf6ae4ed5e0b231d7bf7e0fae588bbc1a881560f1c18db995"),
     SGLANG_0_5_9,
