@@ -360,7 +360,7 @@ def _adapted(machine: Machine, source: EngineSource, draft: Instance) -> Instanc
     if "speculators_model_type" not in draft.attrs:
         return draft
     kind = draft.attrs["speculators_model_type"]
-    adapter = _adapters(source).get(kind)
+    adapter = _adapters(source).get(kind) if isinstance(kind, str) else None
     if adapter is None:
         raise Raised("LookupError", f"no adapter for speculators' {kind} drafts in {_ADAPTERS[-1]}", None)
     shape = draft.attrs.get("transformer_layer_config", {})

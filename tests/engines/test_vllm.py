@@ -108,3 +108,11 @@ def test_the_evidence(engine: Path) -> None:
         ("vllm/model_executor/models/interfaces.py", "aux_hidden_states.append(value)"),
         ("vllm/v1/worker/gpu/spec_decode/speculator.py", "torch.cat(aux_hidden_states, dim=-1)"),
     ]
+
+
+@pytest.mark.parametrize("kind", [["x"], {}, 3, "unheard"])
+def test_a_foreign_config_of_no_kind(engine: Path, kind: object) -> None:
+    """Whatever stands where the format names the kind of draft: unknown, with a reason."""
+    wiring = derive(engine, draft={"speculators_model_type": kind, "transformer_layer_config": {}})
+    assert (wiring.status, wiring.slots) == ("unknown", ())
+    assert "no adapter for speculators'" in (wiring.reason or "")

@@ -32,6 +32,7 @@ __all__ = [
     "SPECULATORS_0_9_0",
     "TORCHSPEC",
     "TRANSFORMERS_5_24_0",
+    "VLLM_0_13_0",
     "VLLM_0_19_1",
     "VLLM_0_33_0",
     "Checkout",
@@ -89,11 +90,12 @@ VLLM_0_33_0 = Package("vllm", "0.33.0", "4b6bdec4ab269990bf70d45a3c1e94c3760a270
 TRANSFORMERS_5_24_0 = Package(
     "transformers", "5.24.0", "ff5ebedf9359f94bb63772b6380eba6e7104d010cbbb2cb82c788817ea7486f6"
 )
+VLLM_0_13_0 = Package("vllm", "0.13.0", "12b3d0a3b91c32a0091349de64b464f1c3d499a5b3a5d0ec387fef94ed5df6ee")
 PROFILED = (
     Package("sglang", "0.5.5", "3c57f135ec0a7a5cf6ae4ed5e0b231d7bf7e0fae588bbc1a881560f1c18db995"),
     SGLANG_0_5_9,
     SGLANG_0_5_23,
-    Package("vllm", "0.13.0", "12b3d0a3b91c32a0091349de64b464f1c3d499a5b3a5d0ec387fef94ed5df6ee"),
+    VLLM_0_13_0,
     Package("vllm", "0.22.1", "cc50536c93827a577b2bc45f038b8b866c31ed220631008521a337c9b2558f4d"),
     VLLM_0_33_0,
 )

@@ -13,16 +13,17 @@ from eaglelint.derive import ServingRequest
 from eaglelint.engines.profile_file import bundled_profile
 from eaglelint.engines.recall import recall
 from eaglelint.learn.learn import learn_profile, source_hash
-from tests.real.packages import SGLANG_0_5_9, SGLANG_0_5_23, VLLM_0_33_0, Package, package_directory
+from tests.real.packages import SGLANG_0_5_9, SGLANG_0_5_23, VLLM_0_13_0, Package, package_directory
 from tests.real.test_story import _project
 
 pytestmark = pytest.mark.real
 
-READ = (SGLANG_0_5_9, SGLANG_0_5_23, VLLM_0_33_0)
+READ = (SGLANG_0_5_9, SGLANG_0_5_23, VLLM_0_13_0)
 # Few of each release are learned again, structurally different ones; all would take the better part of an hour.
 SAMPLE = {
-    "sglang": ("DeepseekV3ForCausalLM", "GptOssForCausalLM", "LlamaForCausalLM"),
-    "vllm": ("GptOssForCausalLM", "LlamaForCausalLM"),
+    SGLANG_0_5_9: ("DeepseekV3ForCausalLM", "GptOssForCausalLM", "LlamaForCausalLM"),
+    SGLANG_0_5_23: ("GptOssForCausalLM", "LlamaForCausalLM"),
+    VLLM_0_13_0: ("GptOssForCausalLM", "LlamaForCausalLM"),
 }
 # Rules on the engine's own source, which a profile does not hold.
 OF_THE_SOURCE = {"GPH001", "SHP006"}
@@ -45,8 +46,8 @@ def test_a_bundled_profile_is_fresh(package: Package) -> None:
     """What is learned now of a few classes is what the profile holds; else run tools/learn_profiles.py."""
     bundled = bundled_profile(package.name, package.version)
     assert bundled is not None
-    learned = learn_profile(package_directory(package), package.name, processes=2, only=SAMPLE[package.name])
-    assert sorted(learned.classes) == sorted(SAMPLE[package.name])
+    learned = learn_profile(package_directory(package), package.name, processes=2, only=SAMPLE[package])
+    assert sorted(learned.classes) == sorted(SAMPLE[package])
     for name, cls in learned.classes.items():
         known = bundled.classes[name]
         assert cls.mappings.keys() == known.mappings.keys()
@@ -62,7 +63,7 @@ def test_a_profile_answers_as_the_source(package: Package, ids: Any, real_engine
     profile = bundled_profile(package.name, package.version)
     assert profile is not None
     handle = real_engine(package.name, package.version)
-    for name in SAMPLE[package.name]:
+    for name in SAMPLE[package]:
         binding = handle.target_class(name)
         source = handle.wiring(ServingRequest(binding, 61, {"num_hidden_layers": 61}, layer_ids=ids))
         answer = recall(profile, name, "eagle3", 61, layer_ids=ids)
