@@ -20,7 +20,7 @@ from eaglelint.artifacts.draft import DraftConfig  # noqa: E402
 from eaglelint.deployment import parse_assumptions  # noqa: E402
 from eaglelint.derive import ServingRequest  # noqa: E402
 from eaglelint.scan import judge  # noqa: E402
-from eaglelint.serving import EngineHandle, open_source  # noqa: E402
+from eaglelint.serving import EngineHandle, open_serving, open_source  # noqa: E402
 from eaglelint.trainers.base import HandOver, Run  # noqa: E402
 from eaglelint.trainers.bench import Step  # noqa: E402
 from eaglelint.trainers.public import open_trainer  # noqa: E402
@@ -29,6 +29,7 @@ from eaglelint.wiring import Evidence, Slot, compare  # noqa: E402
 from tests.real import packages  # noqa: E402
 
 N = 32
+LLAMA_CPP = "llama.cpp==0274f0f"
 EXPLICIT = (11, 3, 7)
 TARGET = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096, "num_hidden_layers": N}
 # A draft that training starts from where the stack does not make its config itself.
@@ -332,8 +333,8 @@ def matrix_page(sources: Sources) -> str:
         "",
         "† By hand, not derived. TensorRT-LLM reads no ids from the draft's config: its option",
         "`eagle3_layers_to_capture` counts layer outputs and defaults to {1, N//2-1, N-4}",
-        "(tensorrt_llm/llmapi/llm_args.py, 2026). llama.cpp's converter takes the top-level key as boundaries, else",
-        "[2, N//2, N-3]: from notes of 2026-11, not held against a release here. Neither is known for DFlash.",
+        "(tensorrt_llm/llmapi/llm_args.py, 2026). llama.cpp is as `eaglelint engines list` says of 0274f0f. Neither is",
+        "known for DFlash.",
         "",
         "| stack, way, ids | trained on | "
         + " | ".join(engine.title for engine in ENGINES)
@@ -435,14 +436,13 @@ def tensorrt(training: StackTraining, kind: str) -> str:
 
 
 def llama_cpp(training: StackTraining, kind: str, draft: dict[str, Any]) -> str:
-    trained = _boundaries(training)
-    if kind != "eagle3" or trained is None:
+    """By the profile that was read by hand: its converter writes a list of its own, whatever the config says."""
+    end = open_serving(LLAMA_CPP, root=ROOT)
+    request = ServingRequest(end.target_class("LlamaForCausalLM") or "", N, TARGET, kind, draft)
+    wiring = end.wiring(request)
+    if not wiring.slots or not training.wiring.slots or any(not slot.known for slot in training.wiring.slots):
         return "unknown"
-    ids = draft.get("eagle_aux_hidden_state_layer_ids")
-    served = list(ids) if isinstance(ids, list | tuple) else [2, N // 2, N - 3]
-    if served == trained:
-        return "yes"
-    return f"no; write `{trained}` in `eagle_aux_hidden_state_layer_ids` before it is converted"
+    return f"no: {wiring}, whatever the config says" if compare(training.wiring, wiring) else "yes"
 
 
 PAGES = {"docs/trainers.md": trainers_page, "docs/train-to-serve.md": matrix_page}
