@@ -18,10 +18,14 @@ def dropped(rule: Rule, facts: Facts, wanted: Callable[[str], bool], severity: S
     """Findings on the wanted keys: those that the draft's config sets, or in an engine's tree what is amiss."""
     for engine in facts.engines:
         keys = [found for found in engine.dropped_keys if wanted(found.key)]
-        yield from _in_source(rule, engine, keys) if facts.draft is None else _in_draft(rule, facts, keys, severity)
+        yield from (
+            _in_source(rule, engine, keys)
+            if facts.draft is None
+            else _in_draft(rule, facts, engine.label, keys, severity)
+        )
 
 
-def _in_draft(rule: Rule, facts: Facts, keys: list[DroppedKey], severity: Severity) -> Iterator[Finding]:
+def _in_draft(rule: Rule, facts: Facts, engine: str, keys: list[DroppedKey], severity: Severity) -> Iterator[Finding]:
     draft = facts.draft
     assert draft is not None
     kind = draft.node("speculators_model_type")
@@ -33,7 +37,6 @@ def _in_draft(rule: Rule, facts: Facts, keys: list[DroppedKey], severity: Severi
         seen.add(found.key)
         if node.value is None or node.value == _literal(found.default):
             continue  # the class comes to the same without it
-        engine = next(served.wiring.name.partition(" (")[0] for served in facts.servings)
         yield rule.finding(
             f"{engine} reads {found.key} in the draft's class, and its adapter of speculators' {found.adapter} configs "
             f"does not hand it on: the draft runs with {found.default}",

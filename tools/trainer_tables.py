@@ -9,7 +9,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from eaglelint.artifacts.draft import DraftConfig  # noqa: E402
 from eaglelint.deployment import parse_assumptions  # noqa: E402
 from eaglelint.derive import ServingRequest  # noqa: E402
 from eaglelint.scan import judge  # noqa: E402
-from eaglelint.serving import EngineHandle, open_serving, open_source  # noqa: E402
+from eaglelint.serving import EngineHandle, ProfileHandle, open_serving, open_source  # noqa: E402
 from eaglelint.trainers.base import HandOver, Run  # noqa: E402
 from eaglelint.trainers.bench import Step  # noqa: E402
 from eaglelint.trainers.public import open_trainer  # noqa: E402
@@ -29,7 +29,7 @@ from eaglelint.wiring import Evidence, Slot, compare  # noqa: E402
 from tests.real import packages  # noqa: E402
 
 N = 32
-LLAMA_CPP = "llama.cpp==0274f0f"
+BY_HAND = ("tensorrt-llm==001e670", "llama.cpp==0274f0f")
 EXPLICIT = (11, 3, 7)
 TARGET = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096, "num_hidden_layers": N}
 # A draft that training starts from where the stack does not make its config itself.
@@ -41,7 +41,8 @@ BASE: Mapping[str, Any] = {
     "draft_vocab_size": 32000,
     "vocab_size": 128256,
 }
-RELEASES = (
+Releases = tuple[tuple[str, packages.Package | packages.Checkout], ...]
+RELEASES: Releases = (
     ("specforge", packages.SPECFORGE_0_2_0),
     ("speculators", packages.SPECULATORS_0_9_0),
     ("speculators", packages.SPECULATORS_0_4_0),
@@ -131,7 +132,7 @@ def train(
 # --- the table of each stack ---------------------------------------------------------------------------------------
 
 
-def trainers_page(sources: Sources) -> str:
+def trainers_page(sources: Sources, releases: Releases = RELEASES) -> str:
     lines = [
         "# What each training stack trains on",
         "",
@@ -140,7 +141,7 @@ def trainers_page(sources: Sources) -> str:
         f"decoder layers; the target is a Llama of N = {N} layers. States that an engine captures are those of SGLang",
         "0.5.23 and vLLM 0.33.0. `eaglelint wiring --trained-by STACK@PATH` shows the same for your own draft.",
     ]
-    for name, pin in RELEASES:
+    for name, pin in releases:
         handle = sources.stack(name, pin)
         if handle is None:
             raise SystemExit(f"{pin} cannot be had")
@@ -321,7 +322,7 @@ def _export_lines(training: StackTraining) -> str:
 # --- the matrix ----------------------------------------------------------------------------------------------------
 
 
-def matrix_page(sources: Sources) -> str:
+def matrix_page(sources: Sources, releases: Releases = RELEASES) -> str:
     lines = [
         "# What is trained, and what is served",
         "",
@@ -331,17 +332,16 @@ def matrix_page(sources: Sources) -> str:
         "make it serve that. `eaglelint wiring --trained-by STACK@PATH` shows the row of your own draft, and",
         "`scan --fix --unsafe-fixes` writes the ids for the engine that `--serving` names.",
         "",
-        "† By hand, not derived. TensorRT-LLM reads no ids from the draft's config: its option",
-        "`eagle3_layers_to_capture` counts layer outputs and defaults to {1, N//2-1, N-4}",
-        "(tensorrt_llm/llmapi/llm_args.py, 2026). llama.cpp is as `eaglelint engines list` says of 0274f0f. Neither is",
-        "known for DFlash.",
+        "† By hand, not derived: `eaglelint engines list` names each fact and its file. Neither asks the draft's",
+        "config for layers: TensorRT-LLM has an option, llama.cpp a key of the GGUF file. Of DFlash drafts nothing was read.",
         "",
         "| stack, way, ids | trained on | "
         + " | ".join(engine.title for engine in ENGINES)
-        + " | TensorRT-LLM † | llama.cpp † |",
-        f"|---|---|{'---|' * (len(ENGINES) + 2)}",
+        + "".join(f" | {spec.replace('==', ' ')} †" for spec in BY_HAND)
+        + " |",
+        f"|---|---|{'---|' * (len(ENGINES) + len(BY_HAND))}",
     ]
-    for name, pin in RELEASES:
+    for name, pin in releases:
         handle = sources.stack(name, pin)
         if handle is None:
             raise SystemExit(f"{pin} cannot be had")
@@ -376,7 +376,7 @@ def matrix_row(
 ) -> str:
     draft = exported(training, kind)
     cells = [cell(sources, engine, kind, draft, training) for engine in ENGINES]
-    cells += [tensorrt(training, kind), llama_cpp(training, kind, draft)]
+    cells += [by_hand(spec, training, kind, draft) for spec in BY_HAND]
     what = "default" if ids is None else str(list(ids))
     return (
         f"| {title(handle, pin)}, {kind}, {_WAYS.get(way, way)}, {what} | {_states(training)} | {' | '.join(cells)} |"
@@ -418,31 +418,24 @@ def cell(sources: Sources, engine: Engine, kind: str, draft: dict[str, Any], tra
     return f"no: {wiring}; write `{list(served.mended_ids)}` in `{'.'.join(place)}`"
 
 
-def _boundaries(training: StackTraining) -> list[int] | None:
-    slots = training.wiring.slots
-    found = [slot.boundary for slot in slots if slot.form == "stream" and slot.boundary is not None]
-    return found if slots and len(found) == len(slots) else None
-
-
-def tensorrt(training: StackTraining, kind: str) -> str:
-    trained = _boundaries(training)
-    if kind != "eagle3" or trained is None:
-        return "unknown"
-    if trained != sorted(trained):
-        return "no: it captures in ascending order"
-    if trained == [2, N // 2, N - 3]:
-        return "yes"
-    return f"no; pass `eagle3_layers_to_capture={{{', '.join(str(value - 1) for value in trained)}}}`"
-
-
-def llama_cpp(training: StackTraining, kind: str, draft: dict[str, Any]) -> str:
-    """By the profile that was read by hand: its converter writes a list of its own, whatever the config says."""
-    end = open_serving(LLAMA_CPP, root=ROOT)
+def by_hand(spec: str, training: StackTraining, kind: str, draft: dict[str, Any]) -> str:
+    """What an engine serves by the profile that was read by hand; where it is told its layers, what to tell it."""
+    end = open_serving(spec, root=ROOT)
+    assert isinstance(end, ProfileHandle)
     request = ServingRequest(end.target_class("LlamaForCausalLM") or "", N, TARGET, kind, draft)
-    wiring = end.wiring(request)
-    if not wiring.slots or not training.wiring.slots or any(not slot.known for slot in training.wiring.slots):
+    wiring, trained = end.wiring(request), training.wiring.slots
+    if not wiring.slots or not trained or any(not slot.known for slot in trained):
         return "unknown"
-    return f"no: {wiring}, whatever the config says" if compare(training.wiring, wiring) else "yes"
+    if not compare(training.wiring, wiring):
+        return "yes"
+    boundaries = [slot.boundary for slot in trained if slot.boundary is not None]
+    for shift in (0, 1):
+        ids = tuple(boundary - shift for boundary in boundaries)
+        told = end.wiring(replace(request, draft_data=None, layer_ids=ids))
+        (mapping,) = end.profile.mappings
+        if told.slots == trained and mapping.rule is not None:
+            return f"no: {wiring}; give `{mapping.rule.set_name}` {list(ids)}"
+    return f"no: {wiring}"
 
 
 PAGES = {"docs/trainers.md": trainers_page, "docs/train-to-serve.md": matrix_page}

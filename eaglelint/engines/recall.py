@@ -173,6 +173,8 @@ def recall(
         num_layers=num_layers,
     )
     cls = profile.classes.get(name)
+    if profile.by_hand and (cls is None or kind not in cls.mappings):
+        return replace(blank, reason=f"what {profile.label} feeds {kind} drafts was not read")
     if cls is None or kind not in cls.mappings:
         message = f"{name} has no method to take the layer ids of {kind} drafts"
         return replace(

@@ -23,7 +23,7 @@ from eaglelint.source.tree import Binding
 from eaglelint.survey.adapters import dropped_keys
 from eaglelint.survey.classes import survey_classes
 from eaglelint.survey.facts import ClassFacts, EngineFacts
-from eaglelint.survey.joins import joined_while_none
+from eaglelint.survey.joined_none import joined_while_none
 from eaglelint.survey.readers import readers
 from eaglelint.survey.reductions import unreduced_captures
 from eaglelint.survey.sharing import shared_by_weight

@@ -56,7 +56,10 @@ def sentence(stderr: str) -> str:
         ),
         pytest.param(
             ("scan", *PIPELINE, "--serving", "other"),
-            ("--serving other: no engine of that name", "Known are llama.cpp, lmdeploy, mlx-vlm, sglang, vllm"),
+            (
+                "--serving other: no engine of that name",
+                "Known are llama.cpp, lmdeploy, mlx-vlm, sglang, tensorrt-llm, vllm",
+            ),
             id="unknown engine",
         ),
         pytest.param(

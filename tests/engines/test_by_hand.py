@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from eaglelint.wiring import LayerIds
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = json.loads((ROOT / "schemas/profile.schema.json").read_text("utf-8"))
-RELEASES = (("llama.cpp", "0274f0f"), ("mlx-vlm", "0.7.10"))
+RELEASES = (("llama.cpp", "0274f0f"), ("mlx-vlm", "0.7.10"), ("tensorrt-llm", "001e670"))
 
 
 @pytest.mark.parametrize(("engine", "version"), RELEASES)
@@ -30,10 +31,9 @@ def test_the_file(engine: str, version: str) -> None:
     profile = bundled_profile(engine, version)
     assert profile is not None
     assert profile_text(profile) == text
-    assert all(
-        "/" in fact.split(" ")[0] and fact.split(" ")[2].partition(":")[0].endswith((".py", ".cpp", ".cpp,"))
-        for fact in profile.by_hand
-    )
+    for fact in profile.by_hand:
+        repository, release, file = fact.split(" ")[:3]
+        assert "/" in repository and release and re.fullmatch(r"[\w./-]+\.(py|cpp)(:[\d-]+)?[,:]", file), fact
 
 
 @pytest.mark.parametrize(
@@ -42,9 +42,13 @@ def test_the_file(engine: str, version: str) -> None:
         ("llama.cpp", "default", "h[2] ⊕ h[20] ⊕ h[37]"),
         ("llama.cpp", (30, 2, 40), "h[30] ⊕ h[2] ⊕ h[40]"),
         ("llama.cpp", (2, 20, 41), ""),
+        ("llama.cpp", (2, 20), ""),
         ("mlx-vlm", (30, 2, 40), "h[2] ⊕ h[30] ⊕ h[40]"),
         ("mlx-vlm", (2, 20, 41), "h[2] ⊕ h[20]"),
         ("mlx-vlm", (0, 2), ""),
+        ("tensorrt-llm", "default", "h[2] ⊕ h[20] ⊕ h[37]"),
+        ("tensorrt-llm", (39, 1, 40), "h[2] ⊕ h[40]"),
+        ("tensorrt-llm", (-1, 1), ""),
         ("mlx-vlm", "default", ""),
     ],
 )
@@ -54,6 +58,16 @@ def test_what_ids_mean(engine: str, ids: LayerIds, slots: str) -> None:
     assert profile is not None
     wiring = recall(profile, "any target", "eagle3", 40, layer_ids=ids)
     assert (str(wiring) if wiring.slots else "", wiring.status) == (slots, "exact" if slots else "unknown")
+
+
+@pytest.mark.parametrize("engine", dict(RELEASES))
+def test_other_kinds_were_not_read(engine: str) -> None:
+    """Unknown, and no fault: that an engine cannot serve them is nowhere said."""
+    profile = bundled_profile(engine, dict(RELEASES)[engine])
+    assert profile is not None
+    wiring = recall(profile, "any target", "dflash", 40)
+    assert (wiring.status, wiring.slots, wiring.faults) == ("unknown", (), ())
+    assert wiring.reason == f"what {profile.label} feeds dflash drafts was not read"
 
 
 @pytest.mark.parametrize(
@@ -69,8 +83,8 @@ def test_what_ids_mean(engine: str, ids: LayerIds, slots: str) -> None:
     ],
 )
 def test_where_ids_are_looked_for(draft: dict[str, Any], llama: str, mlx: str) -> None:
-    """llama.cpp's converter never looks; mlx-vlm looks at the top level, under two names."""
-    for (engine, version), slots in zip(RELEASES, (llama, mlx), strict=True):
+    """llama.cpp's converter and TensorRT-LLM never look; mlx-vlm looks at the top level, under two names."""
+    for (engine, version), slots in zip(RELEASES, (llama, mlx, llama), strict=True):
         profile = bundled_profile(engine, version)
         assert profile is not None
         wiring = recall(profile, "any target", "eagle3", 40, draft_data=draft)

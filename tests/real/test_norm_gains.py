@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
-from eaglelint.rules.norm._gains import ONE_MORE_CLASSES
 
+from eaglelint.registry import find_rule, module_of
 from tests.real.packages import TRANSFORMERS_5_24_0, package_directory
 
 pytestmark = pytest.mark.real
@@ -28,4 +29,5 @@ def read() -> Iterator[str]:
 
 def test_the_list_is_what_the_classes_do() -> None:
     """Each class of the list is there and adds one, and none that does so is missing."""
-    assert frozenset(read()) == ONE_MORE_CLASSES
+    rule = import_module(module_of(find_rule("NRM004")))
+    assert frozenset(read()) == rule.ONE_MORE_CLASSES

@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 
 from eaglelint.serving import open_source
-from eaglelint.survey.joins import joined_while_none
+from eaglelint.survey.joined_none import joined_while_none
 from eaglelint.trace import Trace, trace
 from tests.real.packages import SGLANG_0_5_9, SGLANG_0_5_23, VLLM_0_33_0, Package, package_directory
 

@@ -132,6 +132,9 @@ def test_only_some_exporters_write_the_ids_of_the_run(sources: Sources) -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_the_pages_are_fresh(sources: Sources, page: str) -> None:
     """What stands in docs/ is what is derived now: else run python tools/trainer_tables.py."""
-    if any(isinstance(pin, packages.Checkout) and packages.checkout_directory(pin) is None for _, pin in RELEASES):
-        pytest.skip("not all sources can be had here")
-    assert (Path(ROOT) / page).read_text("utf-8") == PAGES[page](sources)
+    releases = tuple(release for release in RELEASES if sources.stack(*release) is not None)
+    text, derived_now = (Path(ROOT) / page).read_text("utf-8"), PAGES[page](sources, releases)
+    if releases == RELEASES:
+        assert text == derived_now
+    else:  # a repository that cannot be reached has no say in what the others show
+        assert set(derived_now.splitlines()) <= set(text.splitlines())

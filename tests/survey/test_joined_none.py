@@ -8,7 +8,7 @@ from pathlib import Path
 from eaglelint.serving import open_source
 from eaglelint.source.snapshot import Snapshot
 from eaglelint.survey.facts import JoinedWhileNone
-from eaglelint.survey.joins import joined_while_none
+from eaglelint.survey.joined_none import joined_while_none
 
 PROJECT = Path(__file__).parent.parent / "rules/projects/sound-sglang/sglang"
 SOURCE = """\
