@@ -333,7 +333,8 @@ def matrix_page(sources: Sources, releases: Releases = RELEASES) -> str:
         "`scan --fix --unsafe-fixes` writes the ids for the engine that `--serving` names.",
         "",
         "† By hand, not derived: `eaglelint engines list` names each fact and its file. Neither asks the draft's",
-        "config for layers: TensorRT-LLM has an option, llama.cpp a key of the GGUF file. Of DFlash drafts nothing was read.",
+        "config for layers: TensorRT-LLM has an option, llama.cpp a key of the GGUF file.",
+        "Of DFlash drafts nothing was read.",
         "",
         "| stack, way, ids | trained on | "
         + " | ".join(engine.title for engine in ENGINES)
