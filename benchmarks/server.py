@@ -130,21 +130,23 @@ def typing(text: str, suffix: str) -> Iterator[lsp.TextDocumentContentChangePart
 
 
 def memory(editor: Editor) -> int:
-    """The resident memory of the server's process, in MB (Linux)."""
-    status = Path(f"/proc/{_pid(editor)}/status").read_text()
-    return int(status.split("VmRSS:")[1].split()[0]) // 1000
+    """The memory of the server's processes, in MB, what they share counted once (Linux)."""
+    rollups = [Path(f"/proc/{pid}/smaps_rollup").read_text() for pid in _pids(editor)]
+    return sum(int(rollup.split("\nPss:")[1].split()[0]) for rollup in rollups) // 1000
 
 
 def cpu(editor: Editor) -> float:
-    """The processor time that the server has used, in seconds (Linux)."""
-    fields = Path(f"/proc/{_pid(editor)}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """The processor time that the server's processes have used, in seconds (Linux)."""
+    stats = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in _pids(editor)]
+    return sum(int(fields[11]) + int(fields[12]) for fields in stats) / os.sysconf("SC_CLK_TCK")
 
 
-def _pid(editor: Editor) -> int:
+def _pids(editor: Editor) -> list[int]:
+    """The server, and the processes in which it checks."""
     process = editor._server
     assert process is not None
-    return process.pid
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return [process.pid, *map(int, children)]
 
 
 if __name__ == "__main__":

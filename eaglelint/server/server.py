@@ -1,10 +1,10 @@
-"""The protocol: what an editor asks, and what it is told. All work is done in one thread, for the newest text alone."""
+"""The protocol: what an editor asks, and what it is told. All work is done elsewhere, for the newest text alone."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,10 +16,10 @@ from eaglelint import __version__
 from eaglelint.cache.units import cache_directory, keep_in
 from eaglelint.finding import Finding, Position
 from eaglelint.overlay import overlaid
-from eaglelint.project.discovery import engine_root_of
+from eaglelint.project.discovery import display_path, engine_root_of
 from eaglelint.project.ignoring import SettingsEdit, ignoring
 from eaglelint.report.excerpt import read_line
-from eaglelint.server.check import Checked, Kept, check_document
+from eaglelint.server.check import Checked
 from eaglelint.server.convert import actions, diagnostics, fix_all, overlaps, to_range
 from eaglelint.server.life import life_of
 from eaglelint.server.meaning import ListMeaning, list_meanings
@@ -59,11 +59,11 @@ class Server(LanguageServer):
     def __init__(self) -> None:
         super().__init__("eaglelint", __version__, text_document_sync_kind=lsp.TextDocumentSyncKind.Incremental)
         self.state = _State()
-        self.kept = Kept()
-        self.worker = ThreadPoolExecutor(
-            1, thread_name_prefix="check", initializer=keep_in, initargs=(cache_directory(),)
-        )
+        self.files = Worker()  # a class of an engine, which takes seconds, does not keep the check of a config waiting
         self.engines = Worker()
+        self.lives = ThreadPoolExecutor(
+            1, thread_name_prefix="life", initializer=keep_in, initargs=(cache_directory(),)
+        )
 
     def columns(self, path: str, position: Position) -> int:
         """The 0-based column in the client's units."""
@@ -107,10 +107,15 @@ class Server(LanguageServer):
             await asyncio.sleep(_LONG_PAUSE)
         text = self.workspace.get_text_document(uri).source
         asked = path, self.root_of(path), self.texts()
-        job = self.engines.submit(*asked) if long else self.worker.submit(check_document, *asked, self.kept)
+        job = (self.engines if long else self.files).submit(*asked)
         # Also where a newer text has come meanwhile: what is found in this one can be moved along.
         job.add_done_callback(lambda done: self.learn(uri, text, done))
-        checked = await asyncio.wrap_future(job)
+        try:
+            checked = await asyncio.wrap_future(job)
+        except BrokenExecutor:
+            stopped = f"{display_path(path)}: the check was stopped from outside; it begins anew with the next change"
+            self.window_log_message(lsp.LogMessageParams(lsp.MessageType.Warning, stopped))
+            return None
         if checked.half_typed:
             checked = self.known(uri) or checked
         self.state.checked[uri] = checked
@@ -120,6 +125,11 @@ class Server(LanguageServer):
                 self.state.told.add(message)
                 self.window_log_message(lsp.LogMessageParams(lsp.MessageType.Info, message))
         return checked
+
+    def forget(self) -> None:
+        """Files have come, gone or changed."""
+        self.files.forget()
+        self.engines.forget()
 
     def learn(self, uri: str, text: str, done: Future[Checked]) -> None:
         """Keep what was found in a text; called as soon as it has been found."""
@@ -196,6 +206,7 @@ def serve() -> None:
     try:
         server.start_io()
     finally:
+        server.files.stop()
         server.engines.stop()
 
 
@@ -225,8 +236,7 @@ async def _changed(ls: Server, params: lsp.DidChangeTextDocumentParams) -> None:
 
 @server.feature(lsp.TEXT_DOCUMENT_DID_SAVE)
 async def _saved(ls: Server, params: lsp.DidSaveTextDocumentParams) -> None:
-    ls.kept.layouts.clear()
-    ls.engines.forget()
+    ls.forget()
     for uri in ls.workspace.text_documents:
         ls.begin(uri)
 
@@ -234,8 +244,7 @@ async def _saved(ls: Server, params: lsp.DidSaveTextDocumentParams) -> None:
 @server.feature(lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES)
 async def _files_changed(ls: Server, params: lsp.DidChangeWatchedFilesParams) -> None:
     """Settings, a target or training code changed on disk."""
-    ls.kept.layouts.clear()
-    ls.engines.forget()
+    ls.forget()
     for uri in ls.workspace.text_documents:
         ls.begin(uri)
     if ls.state.pull and ls.state.refresh:
@@ -322,7 +331,7 @@ async def _references(ls: Server, params: lsp.ReferenceParams) -> list[lsp.Locat
     position = Position(params.position.line + 1, place.character + 1)
     facts = checked.facts if checked is not None else ()
     loop = asyncio.get_running_loop()
-    spans = await loop.run_in_executor(ls.worker, life_of, path, text, position, ls.root_of(path), ls.texts(), facts)
+    spans = await loop.run_in_executor(ls.lives, life_of, path, text, position, ls.root_of(path), ls.texts(), facts)
     return [lsp.Location(Path(span.path).absolute().as_uri(), to_range(span, ls.columns)) for span in spans]
 
 

@@ -1,11 +1,11 @@
-"""Checks that take seconds, in a process of their own: the one that answers the editor has its hands free."""
+"""Checks, in a process of their own: the one that answers the editor has its hands free."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
 from collections.abc import Mapping
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,18 +16,29 @@ __all__ = ["Worker"]
 
 
 class Worker:
-    """One process, started with the first check; it looks anew at what lies about when it is told to forget."""
+    """One process, started with the first check, and anew where it was killed.
+
+    It looks anew at what lies about when it is told to forget.
+    """
 
     def __init__(self) -> None:
         self._pool: ProcessPoolExecutor | None = None
         self._look = 0
 
     def submit(self, path: Path, root: Path, unsaved: Mapping[Path, bytes]) -> Future[Checked]:
-        """Begin a check of one document; see ``check_document``."""
+        """Begin a check; see ``check_document``. It ends with BrokenExecutor where the process is killed."""
+        job = path, root, dict(unsaved), self._look
+        try:
+            return self._started().submit(_check, *job)
+        except BrokenExecutor:
+            self.stop()
+            return self._started().submit(_check, *job)
+
+    def _started(self) -> ProcessPoolExecutor:
         if self._pool is None:
             context = multiprocessing.get_context("spawn")  # a fork would take the threads' locks along
             self._pool = ProcessPoolExecutor(1, context, _join, (str(Path.cwd()), cache_directory()))
-        return self._pool.submit(_check, path, root, dict(unsaved), self._look)
+        return self._pool
 
     def forget(self) -> None:
         """Files have come, gone or changed."""
@@ -44,7 +55,8 @@ class Worker:
             self._pool = None
 
 
-_kept: dict[int, Kept] = {}  # of the latest look
+_kept = Kept()
+_looks = [0]  # what was kept of the layout is of the latest of them
 
 
 def _join(directory: str, cache: Path | None) -> None:
@@ -53,7 +65,7 @@ def _join(directory: str, cache: Path | None) -> None:
 
 
 def _check(path: Path, root: Path, unsaved: Mapping[Path, bytes], look: int) -> Checked:
-    if look not in _kept:
-        _kept.clear()
-        _kept[look] = Kept()
-    return check_document(path, root, unsaved, _kept[look])
+    if _looks[-1] != look:
+        _kept.layouts.clear()
+        _looks[:] = [look]
+    return check_document(path, root, unsaved, _kept)
