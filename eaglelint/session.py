@@ -101,10 +101,18 @@ class Session:
     def _reported(self, result: ScanResult, known: Baseline) -> ScanResult:
         table = self.settings.settings
         findings = at_least(with_severities(result.findings, table.severity), self.min_confidence)
-        code = [path for pipeline in self.pipelines for path in pipeline.training if path.is_file()]
-        kept, suppressed, notes = silence(findings, table.per_file_ignores, self.root, code, self.rules)
+        kept, suppressed, notes = silence(findings, table.per_file_ignores, self.root, self._code(), self.rules)
         new, baselined = known.split(kept, self.root)
         return replace(result, findings=new, suppressed=suppressed, baselined=baselined, notes=(*result.notes, *notes))
+
+    def _code(self) -> tuple[Path, ...]:
+        """The training files that the scan reads."""
+        named = tuple(path for pipeline in self.pipelines for path in pipeline.training)
+        if not any(path.is_dir() for path in named):
+            return tuple(path for path in named if path.is_file())
+        from eaglelint.trainers.files import find_files
+
+        return tuple(find_files(named))
 
 
 def open_session(inputs: Inputs) -> Session:

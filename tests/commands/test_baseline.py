@@ -74,6 +74,15 @@ def test_settings_that_silence(run: Callable[..., Any], example: Path) -> None:
     assert (result["level"], result["suppressions"]) == ("warning", [{"kind": "external"}])
 
 
+def test_a_comment_in_a_directory_of_training_code_that_silences_nothing(
+    run: Callable[..., Any], example: Path
+) -> None:
+    script = example / "training/dataset.py"
+    script.write_text(script.read_text() + "\nleft = 1  # eaglelint: ignore[CAP001] of old\n")
+    line = len(script.read_text().splitlines())
+    assert f"training/dataset.py:{line}: ignore[CAP001] silences nothing any more." in run("scan", cwd=example).stderr
+
+
 def test_statistics(run: Callable[..., Any], example: Path) -> None:
     """A line for each rule, apart from the document on standard output."""
     outcome = run("scan", "--statistics", "--output-format", "json", cwd=example)
