@@ -523,7 +523,7 @@ def _state_of(config: Instance, depth: int) -> Any:
                 return None
         elif isinstance(value, list) and all(_memoizable(item) for item in value):
             state = (type(value).__name__, *value)
-        elif not _memoizable(value) and not isinstance(value, Partial):
+        elif not _memoizable(value) and value is not MISSING and not isinstance(value, Partial):
             return None
         held.append((name, state))
     return tuple(held)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
 import libcst as cst
 
+from eaglelint.source.index import FunctionInfo
 from eaglelint.source.lookup import MISSING, class_mro, find_method, global_value
 from eaglelint.source.machine import Machine, TooLong
 from eaglelint.source.prune import assigns_attribute, prune
@@ -183,16 +185,15 @@ def is_as_made(machine: Machine, value: Any) -> bool:
 def _build(machine: Machine, instance: Instance, initialiser: Function, name: str) -> Any:
     """Run ``__init__`` as far as one attribute needs it.
 
-    What else it set on the way is kept where ``__init__`` names it only once; elsewhere it may not be final.
+    What else it set on the way is kept where all that makes the object names it once; elsewhere it may not be final.
     """
     instance.building.append(machine.heap.born({}))
     try:
         return run_initialiser(machine, instance, initialiser, instance.args, instance.kwargs, name)
     finally:
         built = instance.building.pop()
-        text = _text(initialiser)
         for other, value in built.items():
-            if other != name and len(re.findall(rf"\bself\.{re.escape(other)}\b", text)) == 1:
+            if other != name and _is_named_once(machine, instance, other):
                 machine.heap.set(instance.lazy, other, value)
 
 
@@ -263,6 +264,40 @@ def _super_of(machine: Machine, target: cst.BaseExpression, function: Function) 
         named = global_value(machine, function.module, target.args[0].value.value)
         return named if isinstance(named, ClassValue) else None
     return function.owner
+
+
+def _is_named_once(machine: Machine, instance: Instance, name: str) -> bool:
+    """Whether of every ``__init__`` of the object's class one names it, once, and no method that they call does."""
+    cls = instance.cls
+    assert cls is not None
+    key = ("construction", cls.module.name, cls.info.name)
+    if key not in machine.memo:
+        initialisers = [function for entry in class_mro(machine, cls) for function in _own(entry, "__init__")]
+        texts: dict[FunctionInfo, str] = {}
+        pending = list(initialisers)
+        while pending:
+            function = pending.pop()
+            if function.info not in texts:
+                texts[function.info] = _text(function)
+                called = (find_method(machine, cls, method) for method in _called(texts[function.info]))
+                pending += [method for method in called if method is not None]
+        own = {function.info for function in initialisers}
+        machine.memo[key] = [
+            Counter(
+                name
+                for info, text in texts.items()
+                if (info in own) == inside
+                for name in re.findall(r"\bself\.(\w+)", text)
+            )
+            for inside in (True, False)
+        ]
+    initialised, elsewhere = machine.memo[key]
+    return bool(initialised[name] == 1 and not elsewhere[name])
+
+
+def _own(entry: Any, name: str) -> list[Function]:
+    info = entry.info.methods.get(name) if isinstance(entry, ClassValue) else None
+    return [Function(entry.module, info, entry)] if info is not None else []
 
 
 def sets_attribute(function: Function, name: str) -> bool:

@@ -351,6 +351,8 @@ def _comparison(machine: Machine, node: cst.Comparison, frame: Frame) -> Any:
     result: Any = True
     for comparison in node.comparisons:
         right = evaluate(machine, comparison.comparator, frame)
+        if right is None and isinstance(comparison.operator, cst.In | cst.NotIn):
+            right = _as_used(machine, comparison.comparator, frame)
         step = compare(machine, type(comparison.operator).__name__, left, right, Site(frame.slice, node))
         if step is False:
             return False
@@ -428,8 +430,25 @@ def _one_index(machine: Machine, index: cst.BaseSlice, frame: Frame) -> Any:
 
 def _subscript(machine: Machine, node: cst.Subscript, frame: Frame) -> Any:
     receiver = evaluate(machine, node.value, frame)
+    if receiver is None:
+        receiver = _as_used(machine, node.value, frame)
     key = evaluate_index(machine, node, frame)
     return machine.current(get_item(machine, receiver, key, Site(frame.slice, node)))
+
+
+def _as_used(machine: Machine, node: cst.BaseExpression, frame: Frame) -> Any:
+    """What is None and used as a container: where the target's config lacks that key and its class leaves it at None.
+
+    A model would not start with that; a config that is served says something else.
+    """
+    holder = evaluate(machine, node.value, frame) if isinstance(node, cst.Attribute) else None
+    if not isinstance(node, cst.Attribute) or not isinstance(holder, Instance):
+        return None
+    name = node.attr.value
+    if not holder.is_config or holder.cls is None or name in holder.kwargs or name in holder.attrs:
+        return None
+    machine.used_assumptions.add(f"{holder.name}.{name} is given")
+    return Unknown(f"{name} of {holder.name}", present=True, key=f"{holder.name}.{name}")
 
 
 def get_item(machine: Machine, receiver: Any, key: Any, site: Site) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import indent
 
 from tests.engines.mini import BEFORE, Model, derive, handle, write_engine
 
@@ -65,3 +66,52 @@ def test_classes_are_listed_by_the_setter_of_the_draft_kind(tmp_path: Path) -> N
     both = Model(methods="", setter="def set_dflash_layers_to_capture(self, layer_ids):\n    pass\n")
     found = handle(write_engine(tmp_path / "dflash", both))
     assert [b.item.name for b in found.engine.target_classes(found.source, "dspark")] == ["LlamaForCausalLM"]  # type: ignore[union-attr]
+
+
+PATTERN = {
+    "srt/configs/llama.py": """
+        from transformers import PretrainedConfig
+
+
+        class LlamaConfig(PretrainedConfig):
+            def __init__(self, num_hidden_layers=99, rope_scaling=None, **kwargs):
+                self.num_hidden_layers = num_hidden_layers
+                self.rope_scaling = rope_scaling
+                super().__init__(**kwargs)
+
+            @property
+            def pattern(self):
+                kinds = []
+                for i in range(self.num_hidden_layers):
+                    kinds.append("full" if (i + 1) % self.interval == 0 else "linear")
+                return kinds
+    """
+}
+
+
+def with_part(init: str, loop: str) -> Model:
+    """A model with a part whose ``__init__`` names the config's class."""
+    part = "class Part:\n    def __init__(self, config: LlamaConfig):\n" + indent(init.strip("\n"), "        ")
+    return Model(top=f"{TOP}\n\n{part}\n", extra=PATTERN, init="self.part = Part(config)", loop=loop)
+
+
+def test_a_property_that_each_layer_asks_for(tmp_path: Path) -> None:
+    """The kinds of 64 layers depend on what the config does not say: asked for 64 times, they are computed once."""
+    init = """
+def kind(index):
+    return config.pattern[index] if config.pattern[index] == "full" else config.pattern[0]
+self.kinds = [kind(i) for i in range(config.num_hidden_layers)]
+"""
+    loop = BEFORE.replace("len(self.layers)", "len(self.part.kinds)")
+    wiring = derive(tmp_path, with_part(init, loop), (1, 31, 60), num_layers=64)
+    assert (wiring.status, str(wiring)) == ("exact", "h[2] ⊕ h[32] ⊕ h[61]")
+
+
+def test_a_key_that_is_used_though_its_default_is_none(tmp_path: Path) -> None:
+    """The class leaves rope_scaling at None, the model searches it: a config that is served says what it is."""
+    init = 'self.scaled = "factor" in config.rope_scaling and config.rope_scaling["factor"]'
+    start = "residual = None\n"
+    loop = BEFORE.replace(start, f"{start}if self.part.scaled:\n    input_ids = input_ids + 1\n", 1)
+    wiring = derive(tmp_path, with_part(init, loop), (1, 5, 8))
+    assert (wiring.status, str(wiring)) == ("exact", "h[2] ⊕ h[6] ⊕ h[9]")
+    assert "the target's config.rope_scaling is given" in wiring.assumptions

@@ -153,3 +153,26 @@ def test_super_with_a_class(interpret: Any) -> None:
             return C().value, C().name(), B().value, B().name()
     """
     assert interpret(source) == ("a", "CA", "b", "BA")
+
+
+def test_what_one_statement_of_a_base_sets_is_one_object(interpret: Any) -> None:
+    """Two names for one part stay that, also where the class has an ``__init__`` of its own, which names neither."""
+    source = """
+        class Part:
+            pass
+
+        class Base:
+            def __init__(self):
+                made = Part()
+                self.first, self.second = made, made
+
+        class Whole(Base):
+            def __init__(self):
+                super().__init__()
+                self.other = 1
+
+        def main():
+            whole = Whole()
+            return whole.first is whole.second
+    """
+    assert interpret(source) is True
