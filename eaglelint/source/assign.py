@@ -125,7 +125,15 @@ def set_attribute(machine: Machine, receiver: Any, name: str, value: Any, site: 
         own = find_method(machine, receiver.cls, "__setattr__")
         # Whoever starts a run may say, as an intercept, that it does no more than to keep the value.
         if own is not None and (own.owner is None or f"{own.owner.info.name}.__setattr__" not in machine.intercepts):
-            value = Unknown(f"{receiver.cls.info.name} has its own way to set {name}")
+            from eaglelint.source.calls import call_value
+
+            call_value(machine, BoundMethod(own, receiver), (name, value), {}, site)
+            return
+    keep_attribute(machine, receiver, name, value, site)
+
+
+def keep_attribute(machine: Machine, receiver: Instance, name: str, value: Any, site: Site) -> None:
+    """Set an attribute of an object as ``object.__setattr__`` does."""
     machine.heap.set(receiver.attrs, name, value)
     if _is_ids(value):
         machine.record("set", name, value, site)

@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from eaglelint.source.assign import set_attribute
+from eaglelint.source.assign import keep_attribute, set_attribute
+from eaglelint.source.conditions import with_default
 from eaglelint.source.expressions import iterate, truth
 from eaglelint.source.lookup import MISSING, get_attribute, is_subclass
 from eaglelint.source.machine import Machine, Raised
@@ -75,10 +76,18 @@ def _getattr(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site |
         return Unknown("an attribute whose name is not known")
     found = get_attribute(machine, args[0], args[1], site)
     if found is not MISSING:
-        return found
+        return with_default(found, args[2]) if len(args) > 2 else found
     if len(args) > 2:
         return args[2]
     raise Raised("AttributeError", args[1], site)
+
+
+def _object_setattr(
+    machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site | None, caller: Frame | None
+) -> Any:
+    if len(args) == 3 and isinstance(args[0], Instance) and isinstance(args[1], str) and site is not None:
+        keep_attribute(machine, args[0], args[1], args[2], site)
+    return None
 
 
 def _hasattr(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site | None, caller: Frame | None) -> Any:
@@ -356,6 +365,7 @@ BUILTINS: dict[str, Callable[..., Any]] = {
     "getattr": _getattr,
     "hasattr": _hasattr,
     "setattr": _setattr,
+    "object.__setattr__": _object_setattr,
     "isinstance": _isinstance,
     "range": _range,
     "list": _sequence(list),

@@ -10,6 +10,7 @@ from typing import Any
 
 import libcst as cst
 
+from eaglelint.source.conditions import compared, decided, joined
 from eaglelint.source.lookup import MISSING, get_attribute, global_value
 from eaglelint.source.machine import Machine, Raised, changes
 from eaglelint.source.operators import binary, compare
@@ -320,15 +321,21 @@ def _binary(machine: Machine, node: cst.BinaryOperation, frame: Frame) -> Any:
 
 def _boolean(machine: Machine, node: cst.BooleanOperation, frame: Frame) -> Any:
     conjunction = isinstance(node.operator, cst.And)
+    word = "and" if conjunction else "or"
     left = evaluate(machine, node.left, frame)
     known = truth(left)
+    if known is None:
+        known = decided(machine, left)
     if known is not None:
         return evaluate(machine, node.right, frame) if known == conjunction else left
     attempt = machine.try_out(lambda: evaluate(machine, node.right, frame))
     if attempt is not None and isinstance(attempt[0], bool | None):
         # "unknown and False" is false, "unknown or True" is true, whatever the unknown is; else it decides.
-        return left if truth(attempt[0]) == conjunction and isinstance(left, Unknown) else not conjunction
-    return Unknown(left.why if isinstance(left, Unknown) else "a condition that is not known")
+        if truth(attempt[0]) != conjunction or not isinstance(left, Unknown):
+            return not conjunction
+        return replace(left, of=joined(left, word, attempt[0])) if left.of else left
+    expression = joined(left, word, attempt[0]) if attempt is not None else ""
+    return Unknown(left.why if isinstance(left, Unknown) else "a condition that is not known", of=expression)
 
 
 def _unary(machine: Machine, node: cst.UnaryOperation, frame: Frame) -> Any:
@@ -353,7 +360,8 @@ def _comparison(machine: Machine, node: cst.Comparison, frame: Frame) -> Any:
         right = evaluate(machine, comparison.comparator, frame)
         if right is None and isinstance(comparison.operator, cst.In | cst.NotIn):
             right = _as_used(machine, comparison.comparator, frame)
-        step = compare(machine, type(comparison.operator).__name__, left, right, Site(frame.slice, node))
+        name = type(comparison.operator).__name__
+        step = compared(compare(machine, name, left, right, Site(frame.slice, node)), name, left, right)
         if step is False:
             return False
         if isinstance(step, Unknown):

@@ -16,6 +16,7 @@ from eaglelint.source.operators import add_tensors, whole
 from eaglelint.source.same import same
 from eaglelint.source.slices import Site
 from eaglelint.source.values import (
+    BoundMethod,
     Branch,
     Cat,
     Input,
@@ -296,9 +297,11 @@ def _twin(machine: Machine, layer: Instance) -> Instance:
 
 def _shape(value: Any) -> Any:
     if isinstance(value, Tensor | None | bool | int | str | float | Unknown):
-        return value if not isinstance(value, Unknown) else "unknown"
+        return value if not isinstance(value, Unknown) else ("unknown", value.of)
     if isinstance(value, tuple):
         return tuple(_shape(item) for item in value)
+    if isinstance(value, BoundMethod):  # which is made anew each time that it is asked for
+        return ("method", id(value.function.info), id(value.receiver))
     return (type(value).__name__, id(value))
 
 

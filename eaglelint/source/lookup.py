@@ -332,6 +332,8 @@ def get_attribute(machine: Machine, receiver: Any, name: str, site: Site | None 
             method = (
                 find_method(machine, _class_of(receiver.receiver), name, receiver.after) if receiver.receiver else None
             )
+            if method is None and name == "__setattr__":
+                return Partial(External("builtins.object.__setattr__"), (receiver.receiver,), {})
             return BoundMethod(method, receiver.receiver) if method else External(f"super.{name}")
         case External():
             return External(f"{receiver.name}.{name}") if receiver.name != "builtins" else External(name)
@@ -356,7 +358,8 @@ def get_attribute(machine: Machine, receiver: Any, name: str, site: Site | None 
     if name in _LAYER_LISTS and machine.num_layers:
         return opaque_layers(machine)
     key = f"{receiver.key}.{name}" if isinstance(receiver, Unknown) and receiver.key else ""
-    return _outside(machine, receiver, name, Unknown(f"{name} of something that is not known", key=key))
+    of = key if isinstance(receiver, Unknown) and receiver.of == receiver.key else ""
+    return _outside(machine, receiver, name, Unknown(f"{name} of something that is not known", key=key, of=of))
 
 
 def _made_by_module(machine: Machine, module: SourceModule, name: str) -> Any:
@@ -455,7 +458,7 @@ def _instance_attribute(machine: Machine, instance: Instance, name: str) -> Any:
     if name in _LAYER_LISTS and machine.num_layers and instance.layer is None and instance.name == "model":
         return opaque_layers(machine)
     key = f"{instance.name}.{name}" if instance.is_config else ""
-    unknown = Unknown(f"{name} of {instance.name or 'something that is not known'}", key=key)
+    unknown = Unknown(f"{name} of {instance.name or 'something that is not known'}", key=key, of=key)
     return _outside(machine, instance, name, unknown)
 
 

@@ -483,6 +483,11 @@ class Machine:
         """Whether this path has taken that choice."""
         return (key, texts) in self._scope.facts
 
+    def decided(self, key: tuple[str, str], texts: tuple[str, ...]) -> int | None:
+        """Which choice this path has taken there, if it has."""
+        self._asked += 1
+        return self._scope.facts.get((key, texts))
+
     @property
     def trying(self) -> int:
         """How many trials are running, one inside the other."""
@@ -638,18 +643,17 @@ def same_net(
     """Whether two paths leave the same behind; None where they do not.
 
     Returns:
-        The attributes that only one of them sets, to something that does not steer the stream (a lazily made helper,
-        say): these are unknown from there on. An object that only one of them came to ask for counts for nothing.
+        The attributes that they do not leave alike, where that does not steer the stream (a flag, a lazily made
+        helper): these are unknown from there on. An object that only one of them came to ask for counts for nothing.
     """
     unclear = []
     for place in {**left, **right}:
         if isinstance(place[1], Lazily):
             if not same_effects(left.get(place), right.get(place)):
                 return None
-        elif place in left and place in right:
-            if not same(left[place], right[place]):
-                return None
-        elif heap.is_attribute(place) and inessential(left.get(place, right.get(place))):
+        elif place in left and place in right and same(left[place], right[place]):
+            continue
+        elif heap.is_attribute(place) and all(inessential(net[place]) for net in (left, right) if place in net):
             unclear.append(place)
         else:
             return None

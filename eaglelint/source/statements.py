@@ -10,6 +10,7 @@ import libcst as cst
 
 from eaglelint.source.assign import assign, delete
 from eaglelint.source.calls import call_value, run_context
+from eaglelint.source.conditions import condition_of, decided, texts_of
 from eaglelint.source.construct import default_values
 from eaglelint.source.expressions import evaluate, iterate, truth
 from eaglelint.source.index import Import
@@ -20,6 +21,7 @@ from eaglelint.source.same import NotJoinable, join
 from eaglelint.source.slices import Site
 from eaglelint.source.values import (
     BoundMethod,
+    Choice,
     ClassValue,
     Closure,
     ContextCall,
@@ -154,17 +156,23 @@ def _run_if(machine: Machine, statement: cst.If, frame: Frame) -> Flow:
 def _test(machine: Machine, test: cst.BaseExpression, frame: Frame) -> bool | None:
     """The truth of a condition; inside a layer only as far as it can be told with little work."""
     if not machine.in_layer:
-        return truth(evaluate(machine, test, frame))
+        return _truth(machine, test, frame)
     given_up = machine.memo.setdefault("conditions given up", set())
     if test in given_up:
         return None
     try:
-        return machine.within(machine.budget.test_steps, lambda: truth(evaluate(machine, test, frame)))  # type: ignore[no-any-return]
+        return machine.within(machine.budget.test_steps, lambda: _truth(machine, test, frame))  # type: ignore[no-any-return]
     except TooLong:
         if machine.steps > machine.soft_limit:
             raise
         given_up.add(test)
         return None
+
+
+def _truth(machine: Machine, test: cst.BaseExpression, frame: Frame) -> bool | None:
+    value = evaluate(machine, test, frame)
+    known = truth(value)
+    return decided(machine, value) if known is None else known
 
 
 def _run_side(machine: Machine, statement: cst.If, side: bool, frame: Frame) -> Flow:
@@ -182,37 +190,76 @@ def choose(machine: Machine, test: cst.BaseExpression, frame: Frame) -> bool:
     inner, negated = test, False
     while isinstance(inner, cst.UnaryOperation) and isinstance(inner.operator, cst.Not):
         inner, negated = inner.expression, not negated
-    earlier = _earlier_choice(machine, inner, frame)
-    if earlier is not None:
-        return earlier != negated
+    attempt = machine.try_out(lambda: evaluate(machine, inner, frame))
+    value = attempt[0] if attempt is not None else None
+    if isinstance(value, Unknown) and value.choice is not None:
+        return _earlier_choice(machine, value.choice, Site(frame.slice, test)) != negated
+    of_config, opposite = condition_of(value)
+    if of_config:
+        return _decide(machine, ("", of_config), texts_of(of_config), negated != opposite, test, frame)
+    if isinstance(inner, cst.BooleanOperation):
+        known = _choose_parts(machine, inner, frame)
+        if known is not None:
+            return known != negated
     code = frame.slice.code(inner)
-    opposite = f"not ({code})" if " " in code else f"not {code}"
+    fails = f"when not ({code})" if " " in code else f"when not {code}"
     if isinstance(inner, cst.Comparison) and len(inner.comparisons) == 1:
         for positive, negative in ((" is ", " is not "), (" in ", " not in "), (" == ", " != ")):
             if isinstance(inner.comparisons[0].operator, cst.IsNot | cst.NotIn | cst.NotEqual) and negative in code:
-                code, opposite, negated = code.replace(negative, positive, 1), code, not negated
+                code, fails, negated = code.replace(negative, positive, 1), f"when {code}", not negated
                 break
-    holds, fails = f"when {code}", f"when {opposite}"
+    return _decide(machine, (frame.function, code), (fails, f"when {code}"), negated, test, frame)
+
+
+def _choose_parts(machine: Machine, test: cst.BooleanOperation, frame: Frame) -> bool | None:
+    """Decide the first operands of ``and`` or ``or``, those of the target's config; None if that leaves it open."""
+    conjunction = isinstance(test.operator, cst.And)
+    for operand in _operands(test):
+        known = _test(machine, operand, frame)
+        if known is None:
+            inner = operand
+            while isinstance(inner, cst.UnaryOperation) and isinstance(inner.operator, cst.Not):
+                inner = inner.expression
+            attempt = machine.try_out(lambda inner=inner: evaluate(machine, inner, frame))  # type: ignore[misc]
+            if attempt is None or not condition_of(attempt[0])[0]:
+                return None
+            known = choose(machine, operand, frame)
+        if known != conjunction:
+            return not conjunction
+    return conjunction
+
+
+def _operands(test: cst.BaseExpression, kind: type[cst.BaseBooleanOp] | None = None) -> list[cst.BaseExpression]:
+    """The operands of a chain of one of ``and``, ``or``, in order."""
+    if isinstance(test, cst.BooleanOperation) and (kind is None or isinstance(test.operator, kind)):
+        kind = type(test.operator)
+        return [*_operands(test.left, kind), *_operands(test.right, kind)]
+    return [test]
+
+
+def _decide(
+    machine: Machine,
+    key: tuple[str, str],
+    sides: tuple[str, str],
+    negated: bool,
+    test: cst.BaseExpression,
+    frame: Frame,
+) -> bool:
+    """Whether a test holds by the choice that this path takes between the two sides of its condition."""
     # The usual case first: what a "not" or an inequality guards against is rarer than what it does not.
-    texts = (holds, fails) if negated else (fails, holds)
-    key = (frame.function, code)
+    texts = sides[::-1] if negated else sides
     if machine.is_decided(key, texts[::-1]):
         texts = texts[::-1]
     values = _read_values(machine, test, frame) if machine.script else ()
     choice = machine.decide(key, texts, Site(frame.slice, test), values)
-    return (texts[choice] == holds) != negated
+    return (texts[choice] == sides[1]) != negated
 
 
-def _earlier_choice(machine: Machine, test: cst.BaseExpression, frame: Frame) -> bool | None:
+def _earlier_choice(machine: Machine, known: Choice, site: Site) -> bool:
     """The side that another condition decides, the one that this truth value comes from."""
-    attempt = machine.try_out(lambda: evaluate(machine, test, frame))
-    value = attempt[0] if attempt is not None else None
-    if not isinstance(value, Unknown) or value.choice is None:
-        return None
-    known = value.choice
     if machine.is_decided(known.key, known.texts[::-1]):
         known = replace(known, texts=known.texts[::-1], values=known.values[::-1])
-    return known.values[machine.decide(known.key, known.texts, Site(frame.slice, test))]
+    return known.values[machine.decide(known.key, known.texts, site)]
 
 
 def _unknown_parts(machine: Machine, test: cst.BaseExpression, frame: Frame) -> list[cst.BaseExpression]:

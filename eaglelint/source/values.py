@@ -184,12 +184,13 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A value that is not known. All unknown values are equal: two outcomes that are unknown agree."""
+    """A value that is not known. All of which nothing is known are equal: two outcomes that are unknown agree."""
 
     why: str = field(default="", compare=False)
     present: bool = field(default=False, compare=False)  # known not to be None
     choice: Choice | None = field(default=None, compare=False)
     key: str = field(default="", compare=False)  # where it would stand in the target's config
+    of: str = ""  # the expression of the target's config whose value it is: where two have the same, they are the same
 
 
 @dataclass(frozen=True, slots=True)

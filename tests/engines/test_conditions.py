@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from eaglelint.derive import ServingRequest, derive_serving
 from eaglelint.source.machine import Budget
 from eaglelint.source.stubs import Stub, load_stubs
 from eaglelint.wiring import Slot
@@ -306,3 +307,70 @@ EntryClass = ChildForCausalLM
 """
     model = Model(loop=BEFORE, extra={"srt/models/child.py": child})
     assert str(derive(tmp_path, model, (1, 2), name="ChildForCausalLM")) == "h[3] ⊕ h[4]"
+
+
+SHIFTED = {
+    "read twice": ("self.config.shifted", "self.model.config.shifted"),
+    "in other words": ("not self.config.plan.shift == 1", "self.model.config.plan.shift != 1"),
+    "through an attribute": ("self.shifted", "bool(1) and self.model.shifted"),
+    "with a default": ("getattr(self.config, 'shifted', False)", "getattr(self.model.config, 'shifted', False)"),
+    "or another value": ("(self.config.shift or 0) > 0", "(self.model.config.shift or 0) > 0"),
+}
+
+
+@pytest.mark.parametrize("name", SHIFTED)
+def test_a_key_of_the_config_is_one_condition_wherever_it_is_tested(tmp_path: Path, name: str) -> None:
+    """The setter subtracts what the loop adds: whatever the config says, the states are the same."""
+    in_loop, in_setter = SHIFTED[name]
+    model = Model(
+        init="self.shifted = config.shifted",
+        setter=f"self.model.layers_to_capture = [i - 1 if {in_setter} else i for i in layer_ids]",
+        loop=loop(f"""
+for i, layer in enumerate(self.layers):
+    place = i
+    if {in_loop}:
+        place = i - 1
+    if place in self.layers_to_capture:
+        aux.append({STATE})
+    hidden_states, residual = layer(hidden_states, residual)
+"""),
+    )
+    wiring = derive(tmp_path, model, (2, 6, 9))
+    assert (wiring.status, str(wiring)) == ("exact", "h[2] ⊕ h[6] ⊕ h[9]"), wiring.conditions
+
+
+NOT_ONE = {
+    "two keys": ("self.config.shifted", "self.model.config.moved"),
+    "two defaults": ("getattr(self.config, 'shifted', False)", "getattr(self.model.config, 'shifted', True)"),
+    "two thresholds": ("self.config.shift > 0", "self.model.config.shift > 1"),
+    "of two sections": ("self.config.text_config.shifted", "self.model.config.vision_config.shifted"),
+    "changed in between": ("self.config.shifted", "self.model.config.shifted or setattr(self.config, 'shifted', 1)"),
+    "either of two": (
+        "(self.config.shifted if self.config.first else self.config.moved)",
+        "(self.model.config.shifted if self.model.config.second else self.model.config.moved)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NOT_ONE)
+def test_other_keys_are_other_conditions(tmp_path: Path, name: str) -> None:
+    """What may differ is never taken to be the same."""
+    in_loop, in_setter = NOT_ONE[name]
+    model = Model(
+        setter=f"self.model.layers_to_capture = [i - 1 if {in_setter} else i for i in layer_ids]",
+        loop=loop(f"""
+for i, layer in enumerate(self.layers):
+    place = i
+    if {in_loop}:
+        place = i - 1
+    if place in self.layers_to_capture:
+        aux.append({STATE})
+    hidden_states, residual = layer(hidden_states, residual)
+"""),
+    )
+    found = handle(write_engine(tmp_path, model))
+    binding = found.engine.target_class(found.source, "LlamaForCausalLM")
+    assert binding is not None
+    target = {"num_hidden_layers": 12, "text_config": {"num_hidden_layers": 12}, "vision_config": {}}
+    request = ServingRequest(binding, 12, target, layer_ids=(2, 6, 9))
+    assert derive_serving(found.engine, found.source, request).status != "exact"

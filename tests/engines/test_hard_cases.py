@@ -403,6 +403,27 @@ for i, layer in enumerate(self.layers):
     hidden_states, residual = layer(hidden_states, residual, rotary)
 """),
     ),
+    "a class with its own way to set attributes": Model(
+        methods="""
+def __setattr__(self, name, value):
+    object.__setattr__(self, name, [i + 1 for i in value] if name == "layers_to_capture" else value)
+"""
+    ),
+    "a class that keeps some attributes from being set": Model(
+        methods="""
+def __setattr__(self, name, value):
+    if name == "unwanted":
+        return
+    super().__setattr__(name, value)
+""",
+        loop="self.unwanted = 1\nself.captures = True\n"
+        + loop(f"""
+for i, layer in enumerate(self.layers):
+    if self.captures and i in self.layers_to_capture:
+        aux.append({STATE})
+    hidden_states, residual = layer(hidden_states, residual)
+"""),
+    ),
 }
 
 
@@ -480,15 +501,6 @@ match layer_ids:
         self.model.layers_to_capture = [2, 6]
     case [first, *rest]:
         self.model.layers_to_capture = [first]
-"""
-        ),
-        "",
-    ),
-    "a class with its own way to set attributes": (
-        Model(
-            methods="""
-def __setattr__(self, name, value):
-    object.__setattr__(self, name, [i + 1 for i in value] if name == "layers_to_capture" else value)
 """
         ),
         "",

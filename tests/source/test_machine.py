@@ -50,6 +50,21 @@ def test_paths_that_leave_something_behind(machine: Machine) -> None:
     assert kept == [0]
 
 
+def test_flags_that_paths_leave_differently(machine: Machine) -> None:
+    """One outcome: neither the flag that one of them sets nor the one that both set is known from there on."""
+    thing = machine.new_instance(Instance(None, name="thing"))
+
+    def run() -> None:
+        side = decide(machine, A)
+        machine.heap.set(thing.attrs, "both", side)
+        if side:
+            machine.heap.set(thing.attrs, "one", 1.5)
+
+    outcomes = machine.explore(run, None)
+    assert len(outcomes) == 1
+    assert (thing.attrs["both"], thing.attrs["one"]) == (Unknown(), Unknown())
+
+
 def test_new_containers_tell_paths_apart_by_what_they_hold(machine: Machine) -> None:
     """A list that each path makes for itself is compared as the path left it."""
 
