@@ -13,7 +13,7 @@ import libcst as cst
 from eaglelint.artifacts.target import LAYER_COUNT_KEYS
 from eaglelint.cache.units import Unit
 from eaglelint.source.construct import function_node
-from eaglelint.source.lookup import MISSING, TOKENS, find_method, global_value
+from eaglelint.source.lookup import MISSING, find_method, global_value
 from eaglelint.source.machine import Machine
 from eaglelint.source.tree import Binding, SourceTree
 from eaglelint.source.values import ClassValue, External, Instance, Partial, Tensor
@@ -185,7 +185,7 @@ def stand_in(machine: Machine, name: str, **attrs: Any) -> Instance:
 
 def token_indices(machine: Machine, name: str) -> Instance:
     """A tensor of integers, one for each token: ids, positions. Its length is that of the states."""
-    shape = Instance(None, name="shape", payload=(TOKENS,))
+    shape = Instance(None, name="shape", payload=machine.leading)
     return stand_in(machine, name, shape=shape)
 
 

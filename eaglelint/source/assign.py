@@ -214,10 +214,21 @@ def forget(machine: Machine, container: list[Any] | set[Any] | dict[Any, Any], w
         container.add(Unknown(why))
 
 
+def _of_source(value: Any) -> bool:
+    return isinstance(value, Instance) and value.cls is not None
+
+
 def _set_item(machine: Machine, receiver: Any, key: Any, value: Any, site: Site) -> None:
     if isinstance(receiver, Instance) and receiver.payload is not None:
         receiver = receiver.payload
-    if isinstance(receiver, dict):
+    from eaglelint.source.lookup import find_method
+
+    method = find_method(machine, receiver.cls, "__setitem__") if _of_source(receiver) else None
+    if method is not None:
+        from eaglelint.source.calls import call_value
+
+        call_value(machine, BoundMethod(method, receiver), (key, value), {}, site)
+    elif isinstance(receiver, dict):
         if _hashable(key):
             machine.heap.set(receiver, key, sited(value, site))
     elif isinstance(receiver, list):

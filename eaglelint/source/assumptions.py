@@ -79,6 +79,8 @@ def assumptions_of(deployment: Deployment, stage: int = 0) -> tuple[Assumption, 
         Assumption("moe", "no all-to-all among experts", _names("get_moe_a2a_backend"), Unknown("no back end")),
         Assumption("moe", "no all-to-all among experts", _ALL_TO_ALL, False),
         Assumption("images", _text(deployment, "images"), _IMAGES, deployment.on("images")),
+        Assumption("inference", "a model in inference", _names("training"), False),
+        Assumption("eager", "eager execution", _names("is_(?:torchdynamo_)?compiling"), False),
         Assumption("idle", "a batch with tokens in it", _names("is_idle"), False),
         *_platform(deployment),
     )

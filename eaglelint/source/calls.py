@@ -587,7 +587,11 @@ def _call_instance(
     from eaglelint.source.layers import call_layer
 
     if instance.layer is not None and not machine.in_layer:
-        return call_layer(machine, instance, args, kwargs, site)
+        result = call_layer(machine, instance, args, kwargs, site)
+        for hook in machine.after_forward.get(id(instance), ()):
+            changed = call_value(machine, hook, (instance, args, result), {}, site)
+            result = result if changed is None else changed
+        return result
     if instance.cls is None:
         return not_followed(machine, _callee_name(instance, site), args, kwargs, site)
     method = find_method(machine, instance.cls, "forward") or find_method(machine, instance.cls, "__call__")

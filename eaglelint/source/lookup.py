@@ -37,7 +37,6 @@ from eaglelint.source.values import (
 
 __all__ = [
     "MISSING",
-    "TOKENS",
     "class_mro",
     "find_method",
     "find_setter",
@@ -341,9 +340,9 @@ def get_attribute(machine: Machine, receiver: Any, name: str, site: Site | None 
             machine.used_assumptions.add("bfloat16 weights")
             return External("torch.bfloat16")
         case Tensor() | TensorBuffer() | TensorView():
-            return _tensor_attribute(receiver, name)
+            return _tensor_attribute(machine, receiver, name)
         case LayerOutput():  # who asks a layer's result for a tensor's attribute uses it whole
-            return _tensor_attribute(receiver.whole, name)
+            return _tensor_attribute(machine, receiver.whole, name)
         case list() | tuple() | dict() | set() | frozenset() | str() | range():
             return BuiltinMethod(receiver, name) if hasattr(receiver, name) else MISSING
         case BoundMethod() | Function() | Partial():
@@ -400,9 +399,9 @@ def _class_of(receiver: Any) -> ClassValue:
     return receiver.cls if isinstance(receiver, Instance) and receiver.cls is not None else receiver
 
 
-def _tensor_attribute(receiver: Any, name: str) -> Any:
+def _tensor_attribute(machine: Machine, receiver: Any, name: str) -> Any:
     if name in ("shape",) and isinstance(receiver, Tensor):
-        return Instance(None, name="shape", attrs={"of": receiver}, payload=(TOKENS, Dim(1)))
+        return Instance(None, name="shape", attrs={"of": receiver}, payload=(*machine.leading, Dim(1)))
     if name in ("T", "mT", "data") and isinstance(receiver, Tensor):
         return receiver
     if name.startswith("_") and isinstance(receiver, Tensor):
@@ -410,9 +409,6 @@ def _tensor_attribute(receiver: Any, name: str) -> Any:
     if name in ("device", "dtype", "ndim", "is_cuda", "grad", "itemsize", "layout"):
         return Unknown(f"the {name} of a tensor")
     return BuiltinMethod(receiver, name)
-
-
-TOKENS = 7  # a batch has tokens: some number that is neither 0 nor 1
 
 
 def _instance_attribute(machine: Machine, instance: Instance, name: str) -> Any:
@@ -485,6 +481,13 @@ _HARMLESS = re.compile(
     r"(?:builtins\.)?(?:object|list|dict|ABC)|(?:torch\.)?nn\.Module|torch\.nn\.modules\.module\.Module"
     r"|abc\.ABC|(?:typing(?:_extensions)?\.)?(?:Protocol|Generic)"
 )
+# What torch.nn.Module (2.x) has beside what a class of the sources sets.
+_OF_MODULES = re.compile(
+    r"training|dump_patches|call_super_init|forward|add_module|apply|bfloat16|buffers|children|compile|cpu|cuda|double"
+    r"|eval|extra_repr|float|get_(?:buffer|extra_state|parameter|submodule)|half|ipu|load_state_dict|modules|mtia"
+    r"|named_(?:buffers|children|modules|parameters)|parameters|register_\w+"
+    r"|requires_grad_|set_(?:extra_state|submodule)|share_memory|state_dict|to|to_empty|train|type|xpu|zero_grad"
+)
 _DYNAMIC = re.compile(r"__getattr__|__dict__|__set_name__")
 # A buffer, a parameter or a module that is registered is an attribute from then on.
 _REGISTERED = re.compile(r"\b(?:register_(?:buffer|parameter|module)|add_module)\(\s*[\"'](\w+)[\"']")
@@ -506,7 +509,11 @@ def _fully_known(machine: Machine, cls: ClassValue, name: str) -> bool:
             sets = None if sets is None or found is None else sets | found
         machine.memo[key] = (sets,)
     names = machine.memo[key][0]
-    return names is not None and name not in names
+    if names is None or name in names:
+        return False
+    return _OF_MODULES.fullmatch(name) is None or not any(
+        isinstance(entry, str) and entry.endswith("nn.Module") for entry in class_mro(machine, cls)
+    )
 
 
 @lru_cache(maxsize=4096)

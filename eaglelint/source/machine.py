@@ -212,6 +212,8 @@ class Machine:
         self.events: list[Event] = CacheList()
         self.faults: list[tuple[str, Site, int]] = CacheList()
         self.passes: dict[int, LayerPass] = self.heap.cache()
+        self.leading: tuple[int, ...] = (7,)  # a tensor's axes before its features: tokens, neither none nor one
+        self.after_forward: dict[int, tuple[Any, ...]] = self.heap.cache()  # the hooks of a module, by its identity
         self.order: list[tuple[int, int]] = CacheList()  # the layers that ran: how many there are, and which it was
         self.elsewhere: list[int] = CacheList()  # from which layer on they were run in a way that is not followed
         self.final: list[tuple[int, Tensor]] = CacheList()

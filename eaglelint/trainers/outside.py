@@ -55,7 +55,7 @@ _LOADS = ("joblib.load", "numpy.load", "pickle.load", "safetensors.numpy.load_fi
 
 _PLAIN = "a plain forward pass: no attentions returned, no cache, no gradient checkpointing"
 _ASSUMPTIONS = (
-    *ASSUMPTIONS,
+    *(assumption for assumption in ASSUMPTIONS if assumption.name != "inference"),
     Assumption("plain", _PLAIN, re.compile("gradient_checkpointing|output_attentions|use_cache"), False),
     Assumption("plain", _PLAIN, re.compile("return_dict|use_return_dict"), True),
 )

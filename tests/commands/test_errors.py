@@ -58,7 +58,7 @@ def sentence(stderr: str) -> str:
             ("scan", *PIPELINE, "--serving", "other"),
             (
                 "--serving other: no engine of that name",
-                "Known are llama.cpp, lmdeploy, mlx-vlm, sglang, tensorrt-llm, vllm",
+                "Known are llama.cpp, lmdeploy, mlx-vlm, sglang, tensorrt-llm, transformers, vllm",
             ),
             id="unknown engine",
         ),

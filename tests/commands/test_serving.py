@@ -92,7 +92,9 @@ def test_not_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.mark.parametrize("spec", ["", "@here", "sglang@", "sglang==", "sglang>=0.5", "ollama@."])
 def test_what_names_no_engine(tmp_path: Path, spec: str) -> None:
     """Anything but ENGINE, ENGINE@PATH and ENGINE==VERSION is refused, and the known engines are listed."""
-    with pytest.raises(WrongUsage, match=r"Known are llama\.cpp, lmdeploy, mlx-vlm, sglang, tensorrt-llm, vllm"):
+    with pytest.raises(
+        WrongUsage, match=r"Known are llama\.cpp, lmdeploy, mlx-vlm, sglang, tensorrt-llm, transformers, vllm"
+    ):
         open_serving(spec, root=tmp_path)
 
 

@@ -12,6 +12,7 @@ from tests.real.packages import (
     LMDEPLOY_0_14_0,
     SGLANG_0_5_9,
     SGLANG_0_5_23,
+    TRANSFORMERS_5_24_0,
     VLLM_0_13_0,
     VLLM_0_19_1,
     VLLM_0_33_0,
@@ -20,7 +21,15 @@ from tests.real.packages import (
 
 _PACKAGES = {
     (package.name, package.version): package
-    for package in (SGLANG_0_5_9, SGLANG_0_5_23, VLLM_0_13_0, VLLM_0_19_1, VLLM_0_33_0, LMDEPLOY_0_14_0)
+    for package in (
+        SGLANG_0_5_9,
+        SGLANG_0_5_23,
+        VLLM_0_13_0,
+        VLLM_0_19_1,
+        VLLM_0_33_0,
+        LMDEPLOY_0_14_0,
+        TRANSFORMERS_5_24_0,
+    )
 }
 
 
