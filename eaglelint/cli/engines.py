@@ -64,7 +64,7 @@ def list_engines() -> None:
         except UnreadableInput:
             typer.echo(f"{name}: not installed; {name}@PATH is a source tree")
             continue
-        typer.echo(f"{name}: {end.label} {end.where}, {len(end.target_classes())} target classes for EAGLE-3")
+        typer.echo(f"{name}: {end.label} is installed {end.where}; {name}@PATH is a source tree")
 
 
 @app.command("learn")

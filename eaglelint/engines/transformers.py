@@ -39,6 +39,7 @@ class Transformers:
 
     name = "transformers"
     setters: tuple[str, ...] = ("forward",)
+    resolvers: tuple[str, ...] = ()
     usual_offset = 0
 
     def find_package(self, path: Path) -> Path | None:
@@ -62,6 +63,13 @@ class Transformers:
                 if name.endswith("ForCausalLM"):
                     found.append(Binding(module, info))
         return found
+
+    def entry_classes(self, source: EngineSource) -> list[Binding]:
+        """Every class takes ``output_hidden_states``, so none lacks a way to be asked."""
+        return []
+
+    def startup(self, source: EngineSource) -> tuple[Path, ...]:
+        return ()
 
     def runners(self, source: EngineSource) -> list[Binding]:
         """Nothing records graphs before it knows what is asked for."""
