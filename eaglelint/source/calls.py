@@ -13,7 +13,7 @@ from eaglelint.source.collectives import COLLECTIVE
 from eaglelint.source.construct import REST, bind_arguments, function_node, run_initialiser, sets_attribute
 from eaglelint.source.effort import follow, may_have_collected, may_have_written
 from eaglelint.source.externals import call_external
-from eaglelint.source.lookup import MISSING, class_mro, find_method, global_value, list_payload
+from eaglelint.source.lookup import MISSING, class_mro, find_method, get_attribute, global_value, list_payload
 from eaglelint.source.machine import BudgetExceeded, Machine, TooLong
 from eaglelint.source.methods import call_builtin_method
 from eaglelint.source.modules import call_module_method
@@ -249,15 +249,14 @@ def not_followed(machine: Machine, name: str, args: tuple[Any, ...], kwargs: dic
             may_have_collected(machine, value, name, site)
     if not _HARMLESS.search(name) or name.startswith("torch.ops."):
         may_have_written(machine, why, (*args, *kwargs.values()), site)
+    asks_for_states = kwargs.get("output_hidden_states") not in (False, None) and not machine.in_layer
     if any(tensors_in((args, kwargs))):
-        if "output_hidden_states" in kwargs and kwargs["output_hidden_states"] not in (False, None):
+        if asks_for_states:
             return model_output(machine)
         if any(carries_stream(machine, tensor) for tensor in tensors_in((args, kwargs))) and machine.layer != -1:
             return machine.opaque(why, site)
         return machine.branch(name)
-    if kwargs.get("output_hidden_states") not in (None, False):
-        return model_output(machine)
-    return Unknown(why)
+    return model_output(machine) if asks_for_states else Unknown(why)
 
 
 # --- functions -----------------------------------------------------------------------------------------------------
@@ -593,11 +592,23 @@ def _call_instance(
             result = result if changed is None else changed
         return result
     if instance.cls is None:
+        if len(args) == 1 and not kwargs and _passes_on(machine, instance.name):
+            return args[0]
         return not_followed(machine, _callee_name(instance, site), args, kwargs, site)
     method = find_method(machine, instance.cls, "forward") or find_method(machine, instance.cls, "__call__")
     if method is None:
         return not_followed(machine, _callee_name(instance, site), args, kwargs, site)
     return _call_function(machine, method, instance, args, kwargs, site, None)
+
+
+_DROPOUT = re.compile(r"(?:Alpha|Feature|FeatureAlpha)?Dropout[123]?d?")
+
+
+def _passes_on(machine: Machine, name: str) -> bool:
+    """Whether torch's module of that name gives back what it is given: in inference, a dropout does."""
+    if name == "Identity":
+        return True
+    return _DROPOUT.fullmatch(name) is not None and get_attribute(machine, Unknown(name), "training") is False
 
 
 def _is_named(callee: Any, pattern: re.Pattern[str], name: str) -> bool:

@@ -82,8 +82,7 @@ def call_external(
     if name in _CAT:
         return _cat(machine, args, kwargs, site)
     if name in _STACK:
-        items = iterate(machine, args[0], site) if args and site else None
-        return machine.heap.born(items) if items is not None else Tensor.of(Opaque("a stack of unknown tensors", site))
+        return _stack(machine, iterate(machine, args[0], site) if args and site else None, site)
     if name in _SAVE or (short in ("save", "save_file") and any(tensors_in(args))):
         if site is not None:
             data = [arg for arg in args if not isinstance(arg, str | Unknown)]  # numpy.save takes the path first
@@ -91,6 +90,8 @@ def call_external(
         return None
     if name in ("os.getenv", "os.environ.get"):
         return _environment_variable(machine, args, kwargs)
+    if name == "torch.nn.functional.dropout" and args and (kwargs.get("training") is False or args[2:3] == (False,)):
+        return args[0]
     if name == "torch.clone" and args and isinstance(whole(args[0]), Tensor):
         return Tensor(whole(args[0]).terms, whole(args[0]).site)
     if name in _KEEPING_FUNCTIONS:
@@ -159,6 +160,13 @@ def _default(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site |
     if "default_factory" in kwargs:
         return call_value(machine, kwargs["default_factory"], (), {}, site)
     return kwargs.get("default", args[0] if args else Unknown("a field without a default"))
+
+
+def _stack(machine: Machine, items: list[Any] | None, site: Site | None) -> Any:
+    """States in a row, as a list; inside a layer, a tensor that is some function of them."""
+    if items is None:
+        return Tensor.of(Opaque("a stack of unknown tensors", site))
+    return machine.branch("torch.stack") if machine.in_layer else machine.heap.born(items)
 
 
 def _environment_variable(machine: Machine, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -435,13 +435,13 @@ def _instance_attribute(machine: Machine, instance: Instance, name: str) -> Any:
             return _held_by_module(found, name) if instance.shared else found
     if name in _MODULE_METHODS and is_module(machine, instance):
         return BuiltinMethod(instance, name)
-    if name in _MODULE_NAMES and is_module(machine, instance):
+    known = machine.assumed(name)
+    if name in _MODULE_NAMES and known is None and is_module(machine, instance):
         return Unknown(f"{name} of a module", present=True)
     if instance.payload is not None and hasattr(instance.payload, name):
         return BuiltinMethod(instance.payload, name)
     if name == "__class__" and instance.cls is not None:
         return instance.cls
-    known = machine.assumed(name)
     if known is not None:
         return _assume(machine, known)
     if instance.closed:
@@ -481,13 +481,6 @@ _HARMLESS = re.compile(
     r"(?:builtins\.)?(?:object|list|dict|ABC)|(?:torch\.)?nn\.Module|torch\.nn\.modules\.module\.Module"
     r"|abc\.ABC|(?:typing(?:_extensions)?\.)?(?:Protocol|Generic)"
 )
-# What torch.nn.Module (2.x) has beside what a class of the sources sets.
-_OF_MODULES = re.compile(
-    r"training|dump_patches|call_super_init|forward|add_module|apply|bfloat16|buffers|children|compile|cpu|cuda|double"
-    r"|eval|extra_repr|float|get_(?:buffer|extra_state|parameter|submodule)|half|ipu|load_state_dict|modules|mtia"
-    r"|named_(?:buffers|children|modules|parameters)|parameters|register_\w+"
-    r"|requires_grad_|set_(?:extra_state|submodule)|share_memory|state_dict|to|to_empty|train|type|xpu|zero_grad"
-)
 _DYNAMIC = re.compile(r"__getattr__|__dict__|__set_name__")
 # A buffer, a parameter or a module that is registered is an attribute from then on.
 _REGISTERED = re.compile(r"\b(?:register_(?:buffer|parameter|module)|add_module)\(\s*[\"'](\w+)[\"']")
@@ -509,11 +502,7 @@ def _fully_known(machine: Machine, cls: ClassValue, name: str) -> bool:
             sets = None if sets is None or found is None else sets | found
         machine.memo[key] = (sets,)
     names = machine.memo[key][0]
-    if names is None or name in names:
-        return False
-    return _OF_MODULES.fullmatch(name) is None or not any(
-        isinstance(entry, str) and entry.endswith("nn.Module") for entry in class_mro(machine, cls)
-    )
+    return names is not None and name not in names
 
 
 @lru_cache(maxsize=4096)
