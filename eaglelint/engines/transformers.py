@@ -15,7 +15,7 @@ from eaglelint.source.index import ClassInfo
 from eaglelint.source.lookup import MISSING, get_attribute, is_subclass
 from eaglelint.source.machine import Machine, Raised
 from eaglelint.source.slices import Site
-from eaglelint.source.tree import Binding
+from eaglelint.source.tree import Binding, SourceModule
 from eaglelint.source.values import BoundMethod, ClassValue, Function, Instance, Unknown
 
 __all__ = ["Transformers"]
@@ -29,6 +29,7 @@ _DEFAULTS = {
     "return_dict": True,
     "tie_last_hidden_states": None,
     "is_encoder_decoder": False,
+    "_attn_implementation": "eager",  # whichever it is, it computes the same
 }
 # Decorators that fill in defaults and documentation; what they wrap computes the same without them.
 _PLAIN = ("auto_docstring", "merge_with_config_defaults", "can_return_tuple")
@@ -93,9 +94,8 @@ class Transformers:
         for name in ("create_causal_mask", "create_sliding_window_causal_mask", "create_chunked_causal_mask"):
             intercepts[name] = lambda m, args, kwargs, site: Unknown("an attention mask")
         outputs = source.tree.module_at(source.package / "modeling_outputs.py")
-        for name, info in outputs.index.classes.items() if outputs is not None else ():
-            assert outputs is not None
-            intercepts[name] = _making(ClassValue(outputs, info))
+        if outputs is not None:
+            _close_outputs(machine, outputs)
         for name in _PLAIN:
             intercepts[name] = lambda m, args, kwargs, site: args[0] if args else None
 
@@ -106,6 +106,7 @@ class Transformers:
         assert isinstance(cls.item, ClassInfo)
         for name, value in _DEFAULTS.items():
             target.attrs.setdefault(name, value)
+        _close_outputs(machine, cls.module)
         return machine.new_instance(
             Instance(ClassValue(cls.module, cls.item), (), {"config": target}, name=cls.item.name)
         )
@@ -124,9 +125,9 @@ class Transformers:
 
     def forward(self, machine: Machine, source: EngineSource, model: Instance, received: Any = None) -> Any:
         """Run the base model as the caller of a language model does, and take the states that were asked for."""
-        prefix = get_attribute(machine, model, "base_model_prefix")
-        base = get_attribute(machine, model, prefix) if isinstance(prefix, str) and prefix else model
-        base = base if isinstance(base, Instance) else model
+        names = (get_attribute(machine, model, "base_model_prefix"), "model")
+        found = (get_attribute(machine, model, name) for name in names if isinstance(name, str) and name)
+        base = next((item for item in found if isinstance(item, Instance) and item.cls is not None), model)
         machine.heap.set(base.attrs, "_output_capturing_hooks_installed", False)
         method = get_attribute(machine, base, "forward")
         if not isinstance(method, BoundMethod):
@@ -184,8 +185,14 @@ def _install(
                 call_value(machine, function, (layer, key, index, initial), {}, site)
 
 
+def _close_outputs(machine: Machine, module: SourceModule) -> None:
+    """The outputs of models that a module defines have their fields and no others, though a base sets any by name."""
+    for name, info in module.index.classes.items():
+        if any("Output" in base for base in info.bases):
+            machine.intercepts[name] = _making(ClassValue(module, info))
+
+
 def _making(cls: ClassValue) -> Any:
-    """A model's output has its fields and no others, though its class sets them by name."""
 
     def make(machine: Machine, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None) -> Any:
         made = construct(machine, cls, args, kwargs)

@@ -10,7 +10,7 @@ from typing import Any
 
 import libcst as cst
 
-from eaglelint.source.index import ClassInfo, FunctionInfo
+from eaglelint.source.index import FunctionInfo
 from eaglelint.source.lookup import MISSING, class_mro, find_method, global_value
 from eaglelint.source.machine import Machine, TooLong
 from eaglelint.source.prune import assigns_attribute, prune
@@ -119,7 +119,7 @@ def initial_attribute(machine: Machine, instance: Instance, name: str) -> Any:
     if instance.cls is None or name in instance.pending or (name.startswith("__") and name.endswith("__")):
         return MISSING
     initialiser = find_method(machine, instance.cls, "__init__")
-    if initialiser is None or _is_dataclass(instance.cls.info):
+    if initialiser is None or _is_dataclass(machine, instance.cls):
         return _field(machine, instance, name)
     if not _may_set(machine, instance.cls, initialiser, name):
         return MISSING
@@ -333,9 +333,14 @@ def _text(function: Function) -> str:
     return function.module.text(function.info.line, function.info.end_line)
 
 
-def _is_dataclass(info: ClassInfo) -> bool:
-    """Whether a class's ``__init__`` is the one that ``dataclass`` writes."""
-    return "__init__" not in info.methods and any(name.rsplit(".", 1)[-1] == "dataclass" for name in info.decorators)
+def _is_dataclass(machine: Machine, cls: ClassValue) -> bool:
+    """Whether a class's ``__init__`` is one that ``dataclass`` wrote, for it or for a base."""
+    for entry in class_mro(machine, cls):
+        if not isinstance(entry, ClassValue) or "__init__" in entry.info.methods:
+            return False
+        if any(name.rsplit(".", 1)[-1] == "dataclass" for name in entry.info.decorators):
+            return True
+    return False
 
 
 def _field(machine: Machine, instance: Instance, name: str) -> Any:

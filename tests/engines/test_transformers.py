@@ -178,6 +178,54 @@ FILES = {
                 super().__init__()
                 self.model = UntiedModel(config)
     """,
+    "models/other/modeling_other.py": """
+        import torch
+        from torch import nn
+        from ...modeling_outputs import BaseModelOutput
+        from ...utils.output_capturing import capture_outputs
+        from ..llama.modeling_llama import LlamaModel, LlamaRMSNorm
+
+        class OtherOutput(BaseModelOutput):
+            pass
+
+        def rotate(x):
+            return torch.stack((-x[..., 1::2], x[..., 0::2]), dim=-1).flatten(-2)
+
+        class OtherDecoderLayer(nn.Module):
+            def __init__(self, config):
+                super().__init__()
+                self.norm = LlamaRMSNorm()
+                self.self_attn = nn.Linear(config.hidden_size, config.hidden_size)
+                self.experts = nn.Linear(config.hidden_size, config.hidden_size)
+                self.dropout = nn.Dropout(0.1)
+
+            def forward(self, hidden_states, **kwargs):
+                residual = hidden_states
+                hidden_states = residual + self.dropout(self.self_attn(rotate(self.norm(hidden_states)), **kwargs))
+                branch = nn.functional.dropout(self.experts(hidden_states), p=0.1, training=self.training)
+                return hidden_states + branch
+
+        class OtherModel(LlamaModel):
+            _can_record_outputs = {"hidden_states": OtherDecoderLayer}
+
+            def __init__(self, config):
+                super().__init__(config)
+                self.layers = nn.ModuleList([OtherDecoderLayer(config) for _ in range(config.num_hidden_layers)])
+
+            @capture_outputs
+            def forward(self, input_ids=None, inputs_embeds=None, use_cache=None, **kwargs):
+                hidden_states = self.embed_tokens(input_ids)
+                for decoder_layer in self.layers:
+                    hidden_states = decoder_layer(hidden_states, **kwargs)
+                return OtherOutput(last_hidden_state=self.norm(hidden_states))
+
+        class OtherForCausalLM(nn.Module):
+            base_model_prefix = "language_model"
+
+            def __init__(self, config):
+                super().__init__()
+                self.model = OtherModel(config)
+    """,
 }
 
 
@@ -217,6 +265,13 @@ def test_an_entry_of_hidden_states(library: EngineHandle, ids: LayerIds, states:
     assert (wiring.status, str(wiring), wiring.reason) == ("exact", states, None)
 
 
+def test_what_models_do_in_and_around_their_layers(library: EngineHandle) -> None:
+    """Dropouts, stacked halves, the keyword handed on into layers, an output class of the model's own."""
+    found = derive(library, (2, 5, 8), "OtherForCausalLM")
+    assert (found.status, " ⊕ ".join(map(str, found.slots))) == ("exact", "h[2] ⊕ h[5] ⊕ norm(h[8])")
+    assert "a model in inference" in found.assumptions
+
+
 def test_an_entry_that_is_not_there(library: EngineHandle) -> None:
     """There are N+1 of them."""
     wiring = derive(library, (9,))
@@ -232,4 +287,4 @@ def test_a_recorder_without_the_embedding(library: EngineHandle) -> None:
 def test_classes_of_language_models(library: EngineHandle) -> None:
     """Those in files that capture by hooks."""
     names = [getattr(binding.item, "name", None) for binding in library.engine.target_classes(library.source)]
-    assert names == ["LlamaForCausalLM", "UntiedForCausalLM"]
+    assert names == ["LlamaForCausalLM", "UntiedForCausalLM", "OtherForCausalLM"]
