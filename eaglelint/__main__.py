@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 __all__ = ["main"]
@@ -16,7 +17,10 @@ def main() -> None:
         return
     from eaglelint.cli.app import run
 
-    run()
+    try:
+        run()
+    finally:
+        gc.freeze()  # Ending frees all of it; without this the collector first walks what was imported.
 
 
 if __name__ == "__main__":

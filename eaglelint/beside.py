@@ -8,7 +8,6 @@ from pathlib import Path
 from eaglelint.artifacts.checkpoint import Checkpoint, read_checkpoint
 from eaglelint.artifacts.document import config_path
 from eaglelint.artifacts.embeddings import read_embeddings
-from eaglelint.artifacts.launch import read_launch
 from eaglelint.artifacts.tokenizer import TokenizerPair, compare_tokenizers, read_tokenizer
 from eaglelint.exceptions import UnreadableInput
 from eaglelint.project.discovery import display_path
@@ -50,6 +49,8 @@ def with_files(
     read = tuple(found for found in (checkpoint, target_checkpoint, parent) if found is not None)
     problems = missing + tuple(sentence for found in read for sentence in found.problems)
     if launch is not None:
+        from eaglelint.artifacts.launch import read_launch
+
         try:
             facts = replace(facts, launch=read_launch(launch, display_path(launch)))
         except UnreadableInput as error:

@@ -9,13 +9,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from eaglelint.atomic import new_beside
 from eaglelint.edits import applicable_edits, apply_edits
 from eaglelint.exceptions import UnreadableInput
 from eaglelint.finding import Safety
 from eaglelint.overlay import overlaid, read_bytes
-from eaglelint.scan import ScanResult
+
+if TYPE_CHECKING:
+    from eaglelint.scan import ScanResult
 
 __all__ = ["Change", "Fixed", "make_edits", "unified_diff", "write_changes"]
 

@@ -4,60 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from eaglelint.artifacts.checkpoint import Checkpoint
-from eaglelint.artifacts.draft import DraftConfig
-from eaglelint.artifacts.dump import Dump
-from eaglelint.artifacts.embeddings import EmbeddingRows
-from eaglelint.artifacts.launch import Launch
-from eaglelint.artifacts.target import TargetConfig
-from eaglelint.artifacts.tokenizer import Tokenizer, TokenizerPair
-from eaglelint.draft_class import DraftClass
-from eaglelint.exported import Dropped
 from eaglelint.finding import Confidence, Edit, Finding, Related, Severity, Span
-from eaglelint.practice import Practice
-from eaglelint.survey.facts import (
-    ClassFacts,
-    Counting,
-    DroppedKey,
-    EngineFacts,
-    GraphsBeforeIds,
-    Join,
-    JoinedWhileNone,
-    KeyRead,
-    Place,
-    Reader,
-    Refusal,
-    Run,
-    SharedByWeight,
-    Stored,
-    UnreducedCapture,
-    Wrapper,
-)
-from eaglelint.wiring import Wiring
 
-__all__ = [
-    "Check",
-    "ClassFacts",
-    "Counting",
-    "DroppedKey",
-    "EngineFacts",
-    "Facts",
-    "GraphsBeforeIds",
-    "Join",
-    "JoinedWhileNone",
-    "KeyRead",
-    "Place",
-    "Reader",
-    "Refusal",
-    "Rule",
-    "Run",
-    "Served",
-    "SharedByWeight",
-    "Stored",
-    "UnreducedCapture",
-    "Wrapper",
-]
+# Facts name what they hold. Whoever makes it imports it, so that a scan waits for no reader that it does not need.
+if TYPE_CHECKING:
+    from eaglelint.artifacts.checkpoint import Checkpoint
+    from eaglelint.artifacts.draft import DraftConfig
+    from eaglelint.artifacts.dump import Dump
+    from eaglelint.artifacts.embeddings import EmbeddingRows
+    from eaglelint.artifacts.launch import Launch
+    from eaglelint.artifacts.target import TargetConfig
+    from eaglelint.artifacts.tokenizer import Tokenizer, TokenizerPair
+    from eaglelint.draft_class import DraftClass
+    from eaglelint.exported import Dropped
+    from eaglelint.practice import Practice
+    from eaglelint.survey.facts import EngineFacts, Join, Refusal
+    from eaglelint.wiring import Wiring
+
+__all__ = ["Check", "Facts", "Rule", "Served"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,28 +9,28 @@ from typing import TYPE_CHECKING, Any
 
 from eaglelint.artifacts.draft import DraftConfig, read_draft
 from eaglelint.artifacts.draft_kinds import IDS_KEYS
-from eaglelint.artifacts.dump import Dump, read_dump, states_in_sample
 from eaglelint.artifacts.target import TargetConfig, read_target
 from eaglelint.beside import with_files
 from eaglelint.deployment import Deployment, parse_assumptions
-from eaglelint.draft_class import DraftClass, draft_class
 from eaglelint.exceptions import EaglelintError, UnreadableInput, WrongUsage
-from eaglelint.exported import Dropped
 from eaglelint.finding import Finding
-from eaglelint.practice import Practice
 from eaglelint.project.discovery import display_path
 from eaglelint.project.pipelines import PipelineInput
 from eaglelint.rule import Facts, Rule, Served
 from eaglelint.sharing import sharing_sources
 from eaglelint.suppress import Suppressed
-from eaglelint.survey.facts import EngineFacts, Join, Run
 from eaglelint.traceable import with_trace
 from eaglelint.wiring import Slot, Wiring
 
-# What interpretation needs is imported where it starts: a scan that finds all in its cache does without.
+# What reads dumps and interprets source is imported where it starts: a scan of files alone does without.
 if TYPE_CHECKING:
+    from eaglelint.artifacts.dump import Dump
     from eaglelint.derive import ServingRequest
+    from eaglelint.draft_class import DraftClass
+    from eaglelint.exported import Dropped
+    from eaglelint.practice import Practice
     from eaglelint.serving import ServingEnd
+    from eaglelint.survey.facts import EngineFacts, Join, Run
 
 __all__ = ["Options", "ScanResult", "check_engine_file", "gather", "judge", "scan_pipelines", "survey_engine"]
 
@@ -144,7 +144,7 @@ def gather(
     missing = tuple(
         f"{display_path(path)} does not exist. Check --training." for path in pipeline.training if not path.exists()
     )
-    dump = read_dump(pipeline.dump, display_path(pipeline.dump)) if pipeline.dump is not None else None
+    dump = _dump(pipeline.dump)
     trained = _training(pipeline, draft, target, dump, ends, kind, progress)
     training, problems = trained.wiring, missing + trained.problems + (dump.problems if dump is not None else ())
     notes += trained.notes + (dump.notes if dump is not None else ())
@@ -172,6 +172,14 @@ def gather(
     return found, problems + broken, notes + more
 
 
+def _dump(path: Path | None) -> Dump | None:
+    if path is None:
+        return None
+    from eaglelint.artifacts.dump import read_dump
+
+    return read_dump(path, display_path(path))
+
+
 def _is_another(draft: DraftConfig, target: TargetConfig) -> bool:
     """Whether a draft was plainly made for another target than this one: neither width nor vocabulary is the same."""
     width, tokens = (
@@ -186,6 +194,7 @@ def _draft_classes(pipeline: PipelineInput, draft: DraftConfig) -> tuple[DraftCl
     """Whether each engine whose source is at hand registers the draft's class."""
     if not pipeline.serving:
         return ()
+    from eaglelint.draft_class import draft_class
     from eaglelint.serving import EngineHandle, open_serving
 
     ends = (open_serving(spec, root=Path.cwd()) for spec in pipeline.serving)
@@ -249,7 +258,7 @@ def _training(
     from eaglelint.trainers import derive_training
 
     progress("deriving what the draft was trained on")
-    sample = None if dump is None else states_in_sample(dump, target)
+    sample = None if dump is None else dump.states(target)
     result = derive_training(pipeline.training, num_layers=target.num_layers, relative_to=Path.cwd(), sample=sample)
     return _Trained(result.wiring, result.problems, practice=result.practice)
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from eaglelint.finding import Finding, Severity
-from eaglelint.rule import DroppedKey, EngineFacts, Facts, Place, Rule
+from eaglelint.rule import Facts, Rule
 
 from ._messages import joined_with_and
 from ._source import related
+
+if TYPE_CHECKING:
+    from eaglelint.survey.facts import DroppedKey, EngineFacts, Place
 
 __all__ = ["dropped"]
 

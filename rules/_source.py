@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from eaglelint.finding import Related
-from eaglelint.rule import ClassFacts, EngineFacts, Facts, Place
+from eaglelint.rule import Facts
+
+if TYPE_CHECKING:
+    from eaglelint.survey.facts import ClassFacts, EngineFacts, Place
 
 __all__ = ["by_place", "classes_phrase", "ranks", "related"]
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from eaglelint.artifacts.draft import DraftConfig
 from eaglelint.finding import Related
-from eaglelint.rule import Place
 
 from ._messages import DFLASH_FAMILY
+
+if TYPE_CHECKING:
+    from eaglelint.survey.facts import Place
 
 __all__ = ["distance", "row"]
 

@@ -21,7 +21,7 @@ from eaglelint.artifacts.tensors import Tensor
 from eaglelint.exceptions import UnreadableInput
 from eaglelint.finding import Span
 
-__all__ = ["Dump", "DumpEntry", "DumpIds", "DumpedAs", "Layout", "read_dump", "states_in_sample"]
+__all__ = ["Dump", "DumpEntry", "DumpIds", "DumpedAs", "Layout", "read_dump"]
 
 _TORCH_ENDINGS = (".bin", ".ckpt", ".pt", ".pth")
 _ENDINGS = (".safetensors", *_TORCH_ENDINGS)
@@ -105,6 +105,29 @@ class Dump:
         """The place of a finding about the sample."""
         return Span.at(self.sample or self.path, 1)
 
+    def states(self, target: TargetConfig) -> dict[str, tuple[int, Layout]]:
+        """By key how many hidden states of the target stand there, none for other things, and how they are kept.
+
+        A state is as wide as the target. Several are joined along the features, kept in a list, or stacked along an
+        axis of their own, which stands before the features, or first of all.
+        """
+        node = target.text_node("hidden_size")
+        width = node.value if node is not None and type(node.value) is int else 0
+        found: dict[str, tuple[int, Layout]] = {}
+        for key, entry in self.entries.items():
+            shape = entry.shape
+            is_state = width > 0 and len(shape) > 1 and shape[-1] % width == 0
+            count = shape[-1] // width if is_state else 0
+            if entry.listed:
+                found[key] = (len(entry.tensors) * count, "listed")
+            elif count == 1 and len(shape) == 3 and 1 < shape[1] <= _MOST_STATES < shape[0]:
+                found[key] = (shape[1], "stacked at 1")  # [tokens, layers, features], as speculators keeps them
+            elif count == 1 and len(shape) == 3 and 1 < shape[0] <= _MOST_STATES < shape[1]:
+                found[key] = (shape[0], "stacked at 0")  # [layers, tokens, features]
+            else:
+                found[key] = (count, "joined")
+        return {**{key: (0, "joined") for key in self.values}, **found}
+
 
 def read_dump(path: Path, display: str) -> Dump:
     """Read a dump's first sample and its manifest; what is wrong becomes a sentence, never an exception.
@@ -143,30 +166,6 @@ def read_dump(path: Path, display: str) -> Dump:
     norm = norm or _flag(values, shown)
     sample = None if pointer or (wrong and not entries) else shown
     return Dump(display, sample, entries, values, ids, norm, tuple(problems), tuple(notes))
-
-
-def states_in_sample(dump: Dump, target: TargetConfig) -> dict[str, tuple[int, Layout]]:
-    """By key how many hidden states of the target stand there, none for other things, and how they are kept.
-
-    A state is as wide as the target. Several are joined along the features, kept in a list, or stacked along an axis
-    of their own, which stands before the features, or first of all.
-    """
-    node = target.text_node("hidden_size")
-    width = node.value if node is not None and type(node.value) is int else 0
-    found: dict[str, tuple[int, Layout]] = {}
-    for key, entry in dump.entries.items():
-        shape = entry.shape
-        is_state = width > 0 and len(shape) > 1 and shape[-1] % width == 0
-        count = shape[-1] // width if is_state else 0
-        if entry.listed:
-            found[key] = (len(entry.tensors) * count, "listed")
-        elif count == 1 and len(shape) == 3 and 1 < shape[1] <= _MOST_STATES < shape[0]:
-            found[key] = (shape[1], "stacked at 1")  # [tokens, layers, features], as speculators keeps them
-        elif count == 1 and len(shape) == 3 and 1 < shape[0] <= _MOST_STATES < shape[1]:
-            found[key] = (shape[0], "stacked at 0")  # [layers, tokens, features]
-        else:
-            found[key] = (count, "joined")
-    return {**{key: (0, "joined") for key in dump.values}, **found}
 
 
 # --- samples -------------------------------------------------------------------------------------------------------

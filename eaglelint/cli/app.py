@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from copy import copy
 from typing import Annotated
 
 import typer
@@ -55,10 +56,20 @@ def _main(
             reconfigure(errors="replace")
 
 
+def _with_command(name: str) -> typer.Typer:
+    """The app with the command of this name alone: typer makes parsers for all that it knows before it chooses one."""
+    chosen = [command for command in app.registered_commands if command.name == name]
+    if not chosen:
+        return app
+    alone = copy(app)
+    alone.registered_commands, alone.registered_groups = chosen, []
+    return alone
+
+
 def run() -> None:
     """Run the command line; exit 2 on errors that the user can act on, 3 on faults of our own."""
     try:
-        app()
+        _with_command(sys.argv[1] if len(sys.argv) > 1 else "")()
     except EaglelintError as error:
         print(f"eaglelint: {error}", file=sys.stderr)
         sys.exit(2)

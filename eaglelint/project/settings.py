@@ -47,7 +47,8 @@ def _kebab(name: str) -> str:
 
 
 class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=_kebab)
+    # Most projects have no settings: their defaults are not worth the time it takes to build validators.
+    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=_kebab, defer_build=True)
 
 
 class Pipeline(_Table):
@@ -153,7 +154,7 @@ def find_settings(start: Path) -> ProjectSettings:
                 found = _load(path)
                 if found is not None:
                     return found
-    return ProjectSettings(Settings())
+    return ProjectSettings(Settings.model_construct())
 
 
 def load_settings(path: Path) -> ProjectSettings:
@@ -163,7 +164,7 @@ def load_settings(path: Path) -> ProjectSettings:
         UnreadableInput: The file is missing, not TOML, or cannot be read.
         WrongUsage: It holds an unknown key or a value of the wrong type.
     """
-    return _load(path) or ProjectSettings(Settings(), path)
+    return _load(path) or ProjectSettings(Settings.model_construct(), path)
 
 
 def _speaks_of_us(path: Path) -> bool:

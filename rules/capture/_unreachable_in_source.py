@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from eaglelint.finding import Confidence, Finding
-from eaglelint.rule import ClassFacts, EngineFacts, Facts, Place, Rule, Run
+from eaglelint.rule import Facts, Rule
 
 from .._messages import confidence_of
 from .._source import by_place, classes_phrase, related
+
+if TYPE_CHECKING:
+    from eaglelint.survey.facts import ClassFacts, EngineFacts, Place, Run
 
 __all__ = ["unreachable_in_source"]
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from eaglelint.finding import Finding
-from eaglelint.rule import EngineFacts, Facts, Rule
+from eaglelint.rule import Facts, Rule
+
+if TYPE_CHECKING:
+    from eaglelint.survey.facts import EngineFacts
 
 __all__ = ["RULE"]
 

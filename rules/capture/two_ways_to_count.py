@@ -5,13 +5,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from eaglelint.finding import Finding
-from eaglelint.rule import ClassFacts, Counting, EngineFacts, Facts, Place, Rule, Run, Stored
+from eaglelint.rule import Facts, Rule
 from eaglelint.wiring import Slot
 
 from .._messages import confidence_of, joined_with_and
 from .._source import by_place, classes_phrase, related
+
+if TYPE_CHECKING:
+    from eaglelint.survey.facts import ClassFacts, Counting, EngineFacts, Place, Run, Stored
 
 __all__ = ["RULE"]
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from eaglelint.finding import Finding, Span
-from eaglelint.rule import ClassFacts, Facts, Place, Rule, Run
+from eaglelint.rule import Facts, Rule
 from eaglelint.wiring import Wiring
 
 from .._header import config_row, target_width, tensor_row
 from .._messages import confidence_of, takes_auxiliary_states
 from .._source import by_place, classes_phrase, related
+
+if TYPE_CHECKING:
+    from eaglelint.survey.facts import ClassFacts, Place, Run
 
 __all__ = ["RULE"]
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from eaglelint.exported import Dropped
 from eaglelint.finding import Edit, Finding, Related, Severity, Span
 from eaglelint.rule import Facts, Rule
 
 from .._edits import set_value
 from .._messages import key_phrase
+
+if TYPE_CHECKING:
+    from eaglelint.exported import Dropped
 
 __all__ = ["not_exported"]
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from eaglelint.finding import Finding
-from eaglelint.rule import EngineFacts, Facts, KeyRead, Reader, Rule
+from eaglelint.rule import Facts, Rule
 
 from .._messages import joined_with_and, key_phrase
 from .._source import related
+
+if TYPE_CHECKING:
+    from eaglelint.survey.facts import EngineFacts, KeyRead, Reader
 
 __all__ = ["rival_readers"]
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
 from eaglelint.artifacts.draft import DraftConfig
-from eaglelint.draft_class import DraftClass
 from eaglelint.finding import Edit, Finding
 from eaglelint.rule import Facts, Rule
 
 from .._header import stated_by
+
+if TYPE_CHECKING:
+    from eaglelint.draft_class import DraftClass
 
 __all__ = ["RULE"]
 

@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from eaglelint.finding import Finding
-from eaglelint.rule import EngineFacts, Facts, Place, Reader, Rule
+from eaglelint.rule import Facts, Rule
 
 from .._messages import key_phrase
 from .._source import related
+
+if TYPE_CHECKING:
+    from eaglelint.survey.facts import EngineFacts, Place, Reader
 
 __all__ = ["RULE"]
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from eaglelint.artifacts.checkpoint import Checkpoint
 from eaglelint.artifacts.document import Node
-from eaglelint.artifacts.launch import Launch
 from eaglelint.finding import Finding, Related, Severity, Span
 from eaglelint.rule import Facts, Rule
 
 from .._messages import DFLASH_FAMILY
+
+if TYPE_CHECKING:
+    from eaglelint.artifacts.launch import Launch
 
 __all__ = ["RULE"]
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from eaglelint.finding import Finding, Severity
-from eaglelint.rule import EngineFacts, Facts, GraphsBeforeIds, Rule
+from eaglelint.rule import Facts, Rule
 
 from .._messages import ids_read_by
 from .._source import related
+
+if TYPE_CHECKING:
+    from eaglelint.survey.facts import EngineFacts, GraphsBeforeIds
 
 __all__ = ["RULE"]
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from eaglelint.finding import Finding
-from eaglelint.rule import EngineFacts, Facts, JoinedWhileNone, Rule
+from eaglelint.rule import Facts, Rule
+
+if TYPE_CHECKING:
+    from eaglelint.survey.facts import EngineFacts, JoinedWhileNone
 
 __all__ = ["RULE"]
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from eaglelint.finding import Finding
-from eaglelint.practice import HeadUse, NormClass
 from eaglelint.rule import Facts, Rule
 
 from .._training import row
 from ._gains import ONE_MORE_CLASSES, one_more
+
+if TYPE_CHECKING:
+    from eaglelint.practice import HeadUse, NormClass
 
 __all__ = ["RULE"]
 

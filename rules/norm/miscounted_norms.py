@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from eaglelint.artifacts.dump import DumpedAs
 from eaglelint.finding import Confidence, Finding, Related
-from eaglelint.practice import HeadUse
-from eaglelint.rule import Facts, Place, Rule
+from eaglelint.rule import Facts, Rule
 
 from .._training import row
+
+if TYPE_CHECKING:
+    from eaglelint.artifacts.dump import DumpedAs
+    from eaglelint.practice import HeadUse
+    from eaglelint.survey.facts import Place
 
 __all__ = ["RULE"]
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from eaglelint.finding import Finding
-from eaglelint.rule import ClassFacts, Facts, Place, Rule
+from eaglelint.rule import Facts, Rule
 from eaglelint.wiring import Slot
 
 from .._messages import joined_with_and
 from .._source import by_place, classes_phrase, related
+
+if TYPE_CHECKING:
+    from eaglelint.survey.facts import ClassFacts, Place
 
 __all__ = ["stranded_in_source"]
 

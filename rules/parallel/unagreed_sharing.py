@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from eaglelint.finding import Finding
-from eaglelint.rule import EngineFacts, Facts, Rule, SharedByWeight
+from eaglelint.rule import Facts, Rule
 
 from .._source import ranks, related
+
+if TYPE_CHECKING:
+    from eaglelint.survey.facts import EngineFacts, SharedByWeight
 
 __all__ = ["RULE"]
 

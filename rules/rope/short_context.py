@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from eaglelint.artifacts.document import Node
-from eaglelint.artifacts.launch import LaunchOption
 from eaglelint.finding import Finding, Related
 from eaglelint.rule import Facts, Rule
 
 from .._edits import replace_value
 from .._header import Stated, config_row, stated_by, stated_by_target
+
+if TYPE_CHECKING:
+    from eaglelint.artifacts.launch import LaunchOption
 
 __all__ = ["RULE"]
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from eaglelint.finding import Finding
-from eaglelint.rule import ClassFacts, EngineFacts, Facts, Place, Rule, Run
+from eaglelint.rule import Facts, Rule
 
 from .._messages import joined_with_and
 from .._source import by_place, classes_phrase, related
+
+if TYPE_CHECKING:
+    from eaglelint.survey.facts import ClassFacts, EngineFacts, Place, Run
 
 __all__ = ["RULE"]
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from eaglelint.finding import Finding, Span
-from eaglelint.rule import ClassFacts, EngineFacts, Facts, Rule, Wrapper
+from eaglelint.rule import Facts, Rule
 from eaglelint.wiring import Wiring
 
 from .._source import related
+
+if TYPE_CHECKING:
+    from eaglelint.survey.facts import ClassFacts, EngineFacts, Wrapper
 
 __all__ = ["RULE"]
 

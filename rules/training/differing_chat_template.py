@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from eaglelint.finding import Finding
-from eaglelint.practice import TemplateUse
 from eaglelint.rule import Facts, Rule
 
 from .._training import row
+
+if TYPE_CHECKING:
+    from eaglelint.practice import TemplateUse
 
 __all__ = ["RULE"]
 

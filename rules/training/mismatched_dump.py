@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from eaglelint.artifacts.draft import DraftConfig
-from eaglelint.artifacts.dump import Dump, states_in_sample
 from eaglelint.finding import Finding, Related, Span
 from eaglelint.rule import Facts, Rule
 
 from .._header import state_counts, stated_by_target, target_width
 from .._messages import all_known, setter_of, takes_auxiliary_states, trained_row
+
+if TYPE_CHECKING:
+    from eaglelint.artifacts.dump import Dump
 
 __all__ = ["RULE"]
 
@@ -66,7 +69,7 @@ def _width(rule: Rule, facts: Facts, dump: Dump) -> Iterator[Finding]:
         width is None
         or not matrices
         or facts.target is None
-        or any(count for count, _ in states_in_sample(dump, facts.target).values())
+        or any(count for count, _ in dump.states(facts.target).values())
     ):
         return
     widths = ", ".join(f"{entry.key} {entry}" for entry in matrices[:4])
@@ -85,7 +88,7 @@ def _written(rule: Rule, facts: Facts, dump: Dump) -> Iterator[Finding]:
     saved = facts.practice.saved if facts.practice is not None else ()
     if dump.sample is None or facts.target is None or not saved:
         return
-    sample = states_in_sample(dump, facts.target)
+    sample = dump.states(facts.target)
     for states in saved:
         count = sample[states.key][0] if states.key in sample else None
         if count is not None and count and count != len(states.slots):
@@ -166,7 +169,7 @@ def _count(rule: Rule, facts: Facts, draft: DraftConfig) -> Iterator[Finding]:
             identity=("loaded", str(len(practice.loads)), str(count)),
         )
     elif (practice is None or practice.loads is None) and dump is not None and facts.target is not None:
-        sample = states_in_sample(dump, facts.target)
+        sample = dump.states(facts.target)
         found = next((key for key in _INPUTS if key in sample and sample[key][0]), None)
         if found is not None and sample[found][0] not in (count, count if sample[found][1] == "joined" else count + 1):
             yield rule.finding(

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from eaglelint.finding import Finding
-from eaglelint.rule import ClassFacts, Facts, Place, Rule, Run
+from eaglelint.rule import Facts, Rule
 
 from .._source import by_place, classes_phrase, related
+
+if TYPE_CHECKING:
+    from eaglelint.survey.facts import ClassFacts, Place, Run
 
 __all__ = ["RULE"]
 

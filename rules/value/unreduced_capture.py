@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from eaglelint.finding import Finding
-from eaglelint.rule import Facts, Rule, UnreducedCapture
+from eaglelint.rule import Facts, Rule
 
 from .._messages import joined_with_and
 from .._source import ranks, related
+
+if TYPE_CHECKING:
+    from eaglelint.survey.facts import UnreducedCapture
 
 __all__ = ["RULE"]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from eaglelint.artifacts.dump import read_dump, states_in_sample
+from eaglelint.artifacts.dump import read_dump
 from eaglelint.artifacts.target import TargetConfig
 from tests.checkpoints import write_safetensors
 from tests.reports.parts import DRAFT, TARGET
@@ -29,7 +29,7 @@ def test_the_first_sample_in_order_of_names(tmp_path: Path) -> None:
     write_safetensors(tmp_path / "rows_0" / "data_0.safetensors", {"aux_hidden_state": ("BF16", [1, 9, 12288])})
     dump = read_dump(tmp_path, "dump")
     assert (dump.sample, dump.problems) == ("dump/rows_0/data_0.safetensors", ())
-    assert states_in_sample(dump, target()) == {"aux_hidden_state": (3, "joined")}
+    assert dump.states(target()) == {"aux_hidden_state": (3, "joined")}
 
 
 def test_a_file_of_torch_save(tmp_path: Path) -> None:
@@ -47,13 +47,13 @@ def test_a_file_of_torch_save(tmp_path: Path) -> None:
     }
     assert dump.norm is not None
     assert (dump.norm.prenorm, dump.norm.key) == (True, "hidden_states_prenorm")
-    assert states_in_sample(dump, target())["hidden_states"] == (4, "listed")
+    assert dump.states(target())["hidden_states"] == (4, "listed")
 
 
 def test_a_layer_axis(tmp_path: Path) -> None:
     """[tokens, layers, features] and [layers, tokens, features] are told apart by the shorter axis."""
     write_safetensors(tmp_path / "0.safetensors", {"a": ("BF16", [512, 4, 4096]), "b": ("BF16", [4, 512, 4096])})
-    found = states_in_sample(read_dump(tmp_path, "dump"), target())
+    found = read_dump(tmp_path, "dump").states(target())
     assert found == {"a": (4, "stacked at 1"), "b": (4, "stacked at 0")}
 
 

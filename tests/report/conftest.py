@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from eaglelint.finding import Edit, Finding, Position, Related, Span
+from eaglelint.report.printer import Printer
 
 CONFIG = '{\n  "eagle_config": {\n    "eagle_aux_hidden_state_layer_ids": [-1, 2, 30]\n  }\n}\n'
 
@@ -62,5 +63,19 @@ def printed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
             console = Console(file=file, width=width, force_terminal=True, color_system="truecolor")
         render(*args, console=console, **options)
         return file.getvalue()
+
+    return run
+
+
+@pytest.fixture
+def listed(printed: Callable[..., str]) -> Callable[..., str]:
+    """As ``printed``, for a renderer that takes a printer: a pipe has no console."""
+
+    def run(render: Callable[..., None], *args: object, **options: object) -> str:
+        def through(*args: object, console: Console, **options: object) -> None:
+            printer = Printer(console.file, console if console.is_terminal else None)
+            render(*args, printer=printer, **options)
+
+        return printed(through, *args, **options)
 
     return run
