@@ -7,7 +7,7 @@ from pathlib import Path
 
 from eaglelint.artifacts.checkpoint import Checkpoint, read_checkpoint
 from eaglelint.artifacts.document import config_path
-from eaglelint.artifacts.embeddings import read_embeddings
+from eaglelint.artifacts.embeddings import EMBEDDING, HEAD, read_beside
 from eaglelint.artifacts.tokenizer import TokenizerPair, compare_tokenizers, read_tokenizer
 from eaglelint.exceptions import UnreadableInput
 from eaglelint.project.discovery import display_path
@@ -39,7 +39,8 @@ def with_files(
         facts,
         checkpoint=checkpoint,
         target_checkpoint=target_checkpoint,
-        embeddings=read_embeddings(checkpoint, target_checkpoint),
+        embeddings=read_beside(checkpoint, target_checkpoint, EMBEDDING),
+        heads=read_beside(checkpoint, target_checkpoint, HEAD),
         tokenizer=read_tokenizer(*of_draft),
         target_tokenizer=None if of_target is None else read_tokenizer(*of_target),
         tokenizers=None if of_target is None else _differ(of_draft, of_target),

@@ -5,14 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from eaglelint.artifacts.checkpoint import Checkpoint
 from eaglelint.artifacts.draft import DraftConfig
-from eaglelint.survey.facts import Join
+from eaglelint.artifacts.target import TargetConfig
+from eaglelint.survey.facts import Join, Unused
 
 if TYPE_CHECKING:
     from eaglelint.engines.base import DraftRegistry
+    from eaglelint.engines.loading import Shapes
     from eaglelint.serving import EngineHandle
 
 __all__ = ["DraftClass", "draft_class"]
+
+# What a draft may bring though the target has one too, and the map from its own tokens to the target's.
+_OF_ITS_OWN = ("embed_tokens.weight", "lm_head.weight", "d2t")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +31,7 @@ class DraftClass:
         registered: Whether it finds one of them.
         known: The classes of drafts that it registers.
         join: In which order the class joins the token's embedding and the hidden state; None where that is not plain.
+        unused: What a draft of this class brings in vain.
     """
 
     engine: str
@@ -32,9 +39,17 @@ class DraftClass:
     registered: bool
     known: tuple[str, ...]
     join: Join | None = None
+    unused: tuple[Unused, ...] = ()
 
 
-def draft_class(handle: EngineHandle, draft: DraftConfig) -> DraftClass | None:
+def draft_class(
+    handle: EngineHandle,
+    draft: DraftConfig,
+    target: TargetConfig | None = None,
+    checkpoint: Checkpoint | None = None,
+    *,
+    kind: str | None = None,
+) -> DraftClass | None:
     """Look the draft's class up; ``None`` where the config names none, or the source registers no draft at all."""
     if not draft.architectures or draft.dialect == "speculators" or draft.embedded:
         return None
@@ -49,7 +64,9 @@ def draft_class(handle: EngineHandle, draft: DraftConfig) -> DraftClass | None:
     names = engine.draft_names(draft.architectures)
     found = [name for name in names if name in every]
     join = handle.source.remember("draft's join", (vars(engine), found[:1]), lambda: _join(handle, engine, found))
-    return DraftClass(handle.source.label, names, bool(found), known, join)
+    brings = checkpoint is not None and any(checkpoint.find(name) is not None for name in _OF_ITS_OWN)
+    unused = _unused(handle, engine, draft, kind or draft.kind, target, found) if brings else ()
+    return DraftClass(handle.source.label, names, bool(found), known, join, unused)
 
 
 def _join(handle: EngineHandle, engine: DraftRegistry, names: list[str]) -> Join | None:
@@ -57,3 +74,52 @@ def _join(handle: EngineHandle, engine: DraftRegistry, names: list[str]) -> Join
 
     binding = engine.draft_binding(handle.source, names[0]) if names else None
     return None if binding is None else join_of([binding.module])
+
+
+def _unused(
+    handle: EngineHandle,
+    engine: DraftRegistry,
+    draft: DraftConfig,
+    kind: str,
+    target: TargetConfig | None,
+    names: list[str],
+) -> tuple[Unused, ...]:
+    """What the class of the draft's name, and that of the target's, make of the draft's own weights."""
+    from eaglelint.derive import deep_recursion
+    from eaglelint.engines.loading import DraftLoading, unused_weights
+    from eaglelint.source.index import ClassInfo
+    from eaglelint.source.tree import Binding
+    from eaglelint.source.values import ClassValue
+
+    shapes = None if target is None else _shapes(draft, target)
+    if not names or target is None or shapes is None or not isinstance(engine, DraftLoading):
+        return ()
+    own = engine.draft_binding(handle.source, names[0])
+    theirs = next((found for name in target.architectures if (found := handle.target_class(name)) is not None), None)
+    if not isinstance(own, Binding) or not isinstance(theirs, Binding):
+        return ()
+    if not isinstance(own.item, ClassInfo) or not isinstance(theirs.item, ClassInfo):
+        return ()
+    first, second = ClassValue(own.module, own.item), ClassValue(theirs.module, theirs.item)
+    with deep_recursion():
+        return handle.source.remember(
+            "unused weights",
+            (vars(engine), names[0], second.info.name, second.module.name, kind, draft.data, shapes),
+            lambda: unused_weights(handle.source, engine, (first, second), kind, draft.data, shapes),
+        )
+
+
+def _shapes(draft: DraftConfig, target: TargetConfig) -> Shapes | None:
+    """The shapes of head and embedding on both sides, as the configs say; None where one does not."""
+    keys = ("hidden_size", "vocab_size")
+    nodes = [config.text_node(key) for config in (draft, target) for key in keys]
+    numbers = [node.value for node in nodes if node is not None and type(node.value) is int]
+    if len(numbers) < len(nodes):
+        return None
+    width, tokens, target_width, target_tokens = numbers
+    small = draft.text_node("draft_vocab_size")
+    rows = small.value if small is not None and type(small.value) is int else tokens
+    return {
+        "embed_tokens": ((tokens, width), (target_tokens, target_width)),
+        "lm_head": ((rows, width), (target_tokens, target_width)),
+    }

@@ -58,10 +58,11 @@ class Facts:
     each of them says; of its target classes, the one that serves the draft's target.
 
     ``checkpoint`` and ``target_checkpoint`` are the headers of what lies beside the two configs; None where nothing
-    does. ``embeddings`` holds some rows of both embeddings where both have one; ``tokenizers`` says how the two
-    tokenizers differ, where they do. ``launch`` is the command that starts the engine, where the user named one.
-    ``draft_classes`` says of each engine whose source is at hand whether it registers the draft's class, and in which
-    order that class joins the embedding and the hidden state; ``trained_join`` says the latter of the training code.
+    does. ``embeddings`` and ``heads`` hold some rows of both embeddings and of both heads where both have one;
+    ``tokenizers`` says how the two tokenizers differ, where they do. ``launch`` is the command that starts the engine,
+    where the user named one. ``draft_classes`` says of each engine whose source is at hand whether it registers the
+    draft's class, what that class makes of the draft's own weights, and in which order it joins the embedding and the
+    hidden state; ``trained_join`` says the latter of the training code.
     ``dropped`` is what the run of a training stack set and the draft's config does not say.
 
     ``practice`` is what the training code was seen to do besides capturing; ``dump`` is what lies on the disk between
@@ -76,6 +77,7 @@ class Facts:
     checkpoint: Checkpoint | None = None
     target_checkpoint: Checkpoint | None = None
     embeddings: EmbeddingRows | None = None
+    heads: EmbeddingRows | None = None
     tokenizer: Tokenizer | None = None
     target_tokenizer: Tokenizer | None = None
     tokenizers: TokenizerPair | None = None

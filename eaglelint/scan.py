@@ -24,6 +24,7 @@ from eaglelint.wiring import Slot, Wiring
 
 # What reads dumps and interprets source is imported where it starts: a scan of files alone does without.
 if TYPE_CHECKING:
+    from eaglelint.artifacts.checkpoint import Checkpoint
     from eaglelint.artifacts.dump import Dump
     from eaglelint.derive import ServingRequest
     from eaglelint.draft_class import DraftClass
@@ -131,7 +132,6 @@ def gather(
             "--target-class CLASS."
         )
     ends: list[_End] = []
-    classes = _draft_classes(pipeline, draft)
     if pipeline.serving and kind not in CAPTURING_KINDS:
         notes += (_no_states(draft, kind),)
     elif pipeline.serving:
@@ -152,15 +152,12 @@ def gather(
         problems += end.source.problems
     servings = tuple(judge(end.source, end.request, end.wiring, draft, training) for end in ends)
     engines = tuple(facts for end in ends if (facts := _engine(end)) is not None)
-    joined = any(cls.join is not None for cls in classes) and bool(pipeline.training)
     found = Facts(
         draft,
         target,
         training,
         servings,
         engines,
-        draft_classes=classes,
-        trained_join=_trained_join(pipeline) if joined else None,
         dropped=trained.dropped,
         practice=trained.practice,
         dump=dump,
@@ -168,6 +165,9 @@ def gather(
     found, broken, more = with_files(
         found, pipeline.draft, pipeline.target, pipeline.launch, fine_tuned_from=pipeline.fine_tuned_from
     )
+    classes = _draft_classes(pipeline, draft, kind, target, found.checkpoint)
+    joined = any(cls.join is not None for cls in classes) and bool(pipeline.training)
+    found = replace(found, draft_classes=classes, trained_join=_trained_join(pipeline) if joined else None)
     progress("asking the rules")
     return found, problems + broken, notes + more
 
@@ -190,15 +190,21 @@ def _is_another(draft: DraftConfig, target: TargetConfig) -> bool:
     return all(own is not None and other is not None and own.value != other.value for own, other in pairs)
 
 
-def _draft_classes(pipeline: PipelineInput, draft: DraftConfig) -> tuple[DraftClass, ...]:
-    """Whether each engine whose source is at hand registers the draft's class."""
+def _draft_classes(
+    pipeline: PipelineInput,
+    draft: DraftConfig,
+    kind: str,
+    target: TargetConfig | None,
+    checkpoint: Checkpoint | None,
+) -> tuple[DraftClass, ...]:
+    """What each engine whose source is at hand makes of the draft's class."""
     if not pipeline.serving:
         return ()
     from eaglelint.draft_class import draft_class
     from eaglelint.serving import EngineHandle, open_serving
 
     ends = (open_serving(spec, root=Path.cwd()) for spec in pipeline.serving)
-    classes = (draft_class(end, draft) for end in ends if isinstance(end, EngineHandle))
+    classes = (draft_class(end, draft, target, checkpoint, kind=kind) for end in ends if isinstance(end, EngineHandle))
     return tuple(found for found in classes if found is not None)
 
 

@@ -11,10 +11,13 @@ from eaglelint.wiring import Wiring
 
 __all__ = ["with_trace"]
 
+# Findings on weights, types and positions: where the ids go tells nothing about them.
+_NOT_OF_IDS = ("WGT", "DTY", "ROP")
+
 
 def with_trace(finding: Finding, wirings: Iterable[Wiring]) -> Finding:
     """The finding with the command that traces what it speaks of, where it rests on lines of an engine's source."""
-    for wiring in wirings:
+    for wiring in () if finding.code.startswith(_NOT_OF_IDS) else wirings:
         engine, _, package = (wiring.source or "").partition("@")
         symbol = _symbol(wiring)
         if not package or symbol is None:

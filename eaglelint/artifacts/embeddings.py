@@ -1,4 +1,4 @@
-"""Some rows of a draft's embedding beside the same rows of its target's: whether one was made from the other."""
+"""Some rows of a draft's embedding or head beside those of its target's: whether one was made from the other."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from math import sqrt
 from eaglelint.artifacts.checkpoint import Checkpoint, Tensor
 from eaglelint.artifacts.tensor_values import read_rows
 
-__all__ = ["EMBEDDING", "EmbeddingRows", "read_embeddings"]
+__all__ = ["EMBEDDING", "HEAD", "EmbeddingRows", "read_beside"]
 
-EMBEDDING = "embed_tokens.weight"
+EMBEDDING, HEAD = "embed_tokens.weight", "lm_head.weight"
+_ALIKE = 1 / 128  # bfloat16 keeps eight bits of a number
 _ROWS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingRows:
-    """Rows that stand at the same place in both embeddings.
+    """Rows that stand at the same place in both embeddings, or in both heads.
 
     Attributes:
         draft: The draft's tensor.
@@ -32,12 +33,21 @@ class EmbeddingRows:
     cosines: tuple[float, ...]
     norms: tuple[tuple[float, float], ...]
 
+    @property
+    def same(self) -> bool:
+        """Whether each pair is one row, but for the rounding of another type."""
+        pairs = zip(self.cosines, self.norms, strict=True)
+        return all(
+            abs(own - other) <= _ALIKE * max(own, other) and (cosine >= 1 - _ALIKE or not own)
+            for cosine, (own, other) in pairs
+        )
 
-def read_embeddings(draft: Checkpoint | None, target: Checkpoint | None) -> EmbeddingRows | None:
-    """Compare a few rows; ``None`` where one embedding is missing, or they differ in width or cannot be read."""
+
+def read_beside(draft: Checkpoint | None, target: Checkpoint | None, name: str) -> EmbeddingRows | None:
+    """Compare a few rows; ``None`` where one tensor is missing, or they differ in width or cannot be read."""
     if draft is None or target is None:
         return None
-    own, other = draft.find(EMBEDDING), target.find(EMBEDDING)
+    own, other = draft.find(name), target.find(name)
     if own is None or other is None or len(own.shape) != 2 or len(other.shape) != 2 or own.shape[1] != other.shape[1]:
         return None
     height = min(own.shape[0], other.shape[0])

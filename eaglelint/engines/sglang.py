@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from eaglelint.engines.base import EngineSource, adopt_config_class, enum_member, mentioned_names, stand_in
+from eaglelint.engines.loading import Trial
+from eaglelint.engines.sglang_loading import load_draft
 from eaglelint.source.construct import bind_arguments, function_node
 from eaglelint.source.index import ClassInfo, FunctionInfo
 from eaglelint.source.lookup import MISSING, find_method, get_attribute
@@ -157,6 +159,9 @@ class SGLang:
             if cls is not None and isinstance(cls.item, ClassInfo):
                 return self.build_model(machine, cls, draft)
         return None
+
+    def load_draft(self, machine: Machine, source: EngineSource, kind: str, trial: Trial) -> bool:
+        return load_draft(machine, source, kind, trial)
 
     def configure(
         self, machine: Machine, source: EngineSource, model: Instance, kind: str, draft: Any, ids: Any

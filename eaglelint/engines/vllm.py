@@ -9,6 +9,8 @@ from typing import Any
 import libcst as cst
 
 from eaglelint.engines.base import EngineSource, stand_in, token_indices
+from eaglelint.engines.loading import Trial
+from eaglelint.engines.vllm_loading import load_draft
 from eaglelint.engines.vllm_registry import draft_class, registered, target_class, target_classes
 from eaglelint.source.calls import call_value, construct
 from eaglelint.source.expressions import evaluate
@@ -184,6 +186,14 @@ class VLLM:
             value = ClassValue(cls.module, cls.item)
             return machine.new_instance(Instance(value, (), {"vllm_config": config, "prefix": ""}, name=cls.item.name))
         return None
+
+    def load_draft(self, machine: Machine, source: EngineSource, kind: str, trial: Trial) -> bool:
+        self.prepare(machine, source, kind)
+        spec = stand_in(machine, "speculative config", method=_METHODS.get(kind, kind))
+        config = _vllm_config(machine, stand_in(machine, "the target's config"))
+        config.attrs["speculative_config"] = spec
+        runner = self._runner(machine, source, kind)
+        return load_draft(machine, source, config, trial, runner=runner)
 
     def configure(
         self, machine: Machine, source: EngineSource, model: Instance, kind: str, draft: Any, ids: Any

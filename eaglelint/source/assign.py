@@ -135,6 +135,8 @@ def set_attribute(machine: Machine, receiver: Any, name: str, value: Any, site: 
 def keep_attribute(machine: Machine, receiver: Instance, name: str, value: Any, site: Site) -> None:
     """Set an attribute of an object as ``object.__setattr__`` does."""
     machine.heap.set(receiver.attrs, name, value)
+    if any(value is watched for watched in machine.watched):
+        machine.record("share", name, value, site)
     if _is_ids(value):
         machine.record("set", name, value, site)
         if receiver.cls is not None:

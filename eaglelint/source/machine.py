@@ -127,7 +127,8 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something worth showing as evidence: ``kind`` is ``set`` (a list of ints was stored), ``capture`` or ``cat``."""
+    """Something worth showing as evidence: ``kind`` is ``set`` (a list of ints was stored), ``capture``, ``cat``
+    or ``share`` (a watched object became an attribute)."""
 
     kind: str
     name: str
@@ -222,6 +223,7 @@ class Machine:
         self.handed: dict[int, Any] = self.heap.cache()  # storages that were handed to a layer or to an add-norm
         self.in_place: dict[str, None] = self.heap.cache()  # classes of norms that ran and may add in place
         self.overwritten: dict[int, Tensor] = self.heap.cache()  # what tensors that were changed in place hold now
+        self.watched: tuple[Any, ...] = ()  # objects of which every place is recorded that makes them an attribute
         self.module_hooks: list[Any] = []  # functions that torch calls with each module that becomes a child
         # The lists of layers that were stored, by class and attribute: whether anyone has read them since, on any path.
         self.lists: dict[tuple[str, str], bool] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from eaglelint.finding import Span
 from eaglelint.wiring import LayerIds, Slot, Wiring
@@ -24,6 +25,7 @@ __all__ = [
     "StartUp",
     "Stored",
     "UnreducedCapture",
+    "Unused",
     "Wrapper",
 ]
 
@@ -210,6 +212,21 @@ class Join:
     """Where a draft's class joins the token's embedding and the hidden state, and which comes first."""
 
     order: tuple[str, str]
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Unused:
+    """A module that a draft's class does without, though the draft's checkpoint has one of its own.
+
+    Attributes:
+        module: ``lm_head``, ``embed_tokens`` or ``d2t``.
+        how: It is replaced by the target's, left out by the loader and kept unfilled, or loaded and then dropped.
+        place: The line that does so.
+    """
+
+    module: str
+    how: Literal["replaced", "left out", "dropped"]
     place: Place
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from eaglelint.artifacts.checkpoint import Checkpoint, read_checkpoint
-from eaglelint.artifacts.embeddings import read_embeddings
+from eaglelint.artifacts.embeddings import EMBEDDING, read_beside
 from tests.checkpoints import header_bytes, write_safetensors
 from tests.torch_files import legacy_bytes, state_dict_pickle, write_zip
 
@@ -221,7 +221,7 @@ def test_embeddings_that_are_alike(dtype: str, least: float, tmp_path: Path) -> 
     """Whatever type each is stored in."""
     write_safetensors(tmp_path / "d" / "model.safetensors", {"embed_tokens.weight": (dtype, [16, 64], rows(1))})
     write_safetensors(tmp_path / "t" / "model.safetensors", {"model.embed_tokens.weight": ("F32", [16, 64], rows(1))})
-    found = read_embeddings(read(tmp_path / "d"), read(tmp_path / "t"))
+    found = read_beside(read(tmp_path / "d"), read(tmp_path / "t"), EMBEDDING)
     assert found is not None
     assert (len(found.rows), min(found.cosines) > least) == (8, True)
 
@@ -229,4 +229,4 @@ def test_embeddings_that_are_alike(dtype: str, least: float, tmp_path: Path) -> 
 def test_embeddings_of_other_widths_are_not_compared(tmp_path: Path) -> None:
     write_safetensors(tmp_path / "d" / "model.safetensors", {"embed_tokens.weight": ("F32", [16, 32], rows(1)[:512])})
     write_safetensors(tmp_path / "t" / "model.safetensors", {"embed_tokens.weight": ("F32", [16, 64], rows(1))})
-    assert read_embeddings(read(tmp_path / "d"), read(tmp_path / "t")) is None
+    assert read_beside(read(tmp_path / "d"), read(tmp_path / "t"), EMBEDDING) is None

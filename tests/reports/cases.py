@@ -24,6 +24,7 @@ from tests.reports.parts import (
     Project,
     dflash_engine,
     index,
+    of_page,
     project,
     varied,
 )
@@ -306,6 +307,12 @@ CASES: tuple[Case, ...] = (
     Case("sgl-project/SpecForge#666", "fixed names and a target with a vision tower", ("WGT006",),
          project(DRAFT, target__model_dot_safetensors_dot_index_dot_json=index("model.language_model.embed_tokens.weight", "lm_head.weight")),
          project(DRAFT, target__model_dot_safetensors_dot_index_dot_json=index("model.embed_tokens.weight", "lm_head.weight"))),
+    Case("vllm-project/vllm#28549", "the draft's own head is overwritten by the target's", ("WGT002",),
+         of_page("WGT002", "Example"), of_page("WGT002", "Use instead")),
+    Case("vllm-project/vllm#29926", "a head that is noted and never loaded", ("WGT002",),
+         of_page("WGT002", "Left out and kept"), of_page("WGT002", "Use instead")),
+    Case("vllm-project/vllm#18909", "a map that is asked for by its old name", ("WGT002",),
+         of_page("WGT002", "Asked for by its old name"), of_page("WGT002", "A head of another size")),
     # --- vocabulary ---
     Case("NVIDIA-NeMo/Automodel#2447", "the map is not in the checkpoint", ("VOC001",), mapped({}), MAPPED),
     Case("verl-project/verl-SpeCo#66", "a map that keeps the first tokens", ("VOC002",),
@@ -374,7 +381,6 @@ MISSED: tuple[Missed, ...] = (
     Missed("vllm-project/vllm#11672", "norms that the checkpoint does not have are kept", "needs the parameters that the engine's class builds"),
     Missed("vllm-project/vllm#22333", "a target that is not on the engine's list", "needs the engine's list of targets"),
     Missed("vllm-project/vllm#39775", "a draft with another number of heads than its target", _RELEASE),
-    Missed("vllm-project/vllm#28549", "the draft's own head is overwritten by the target's", _RELEASE),
     Missed("vllm-project/vllm#25883", "a draft inherits its verifier's quantisation", _RELEASE),
     Missed("sgl-project/sglang#4351", "an AWQ target and a plain draft", "the report does not say what is wrong"),
 )  # fmt: skip

@@ -6,6 +6,9 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from eaglelint.registry import find_rule, rule_page
+from eaglelint.rule_page import parse_page
+
 __all__ = [
     "CHECKPOINT",
     "DFLASH",
@@ -18,6 +21,7 @@ __all__ = [
     "Project",
     "dflash_engine",
     "index",
+    "of_page",
     "project",
     "varied",
 ]
@@ -124,6 +128,12 @@ def project(
         name = engine.rpartition("-")[2]
         command += ["--serving", f"{name}@serving/{name}"]
     return Project(files, tuple(command), engine)
+
+
+def of_page(code: str, title: str) -> Project:
+    """A project that a rule's page shows below this heading, with the small engine that it includes."""
+    (found,) = (example for example in parse_page(rule_page(find_rule(code))).examples if example.title == title)
+    return Project(dict(found.files), found.command, found.includes.get("serving"))
 
 
 def dflash_engine(setter: str) -> dict[str, str]:
