@@ -33,7 +33,17 @@ if TYPE_CHECKING:
     from eaglelint.serving import ServingEnd
     from eaglelint.survey.facts import EngineFacts, Join, Run
 
-__all__ = ["Options", "ScanResult", "check_engine_file", "gather", "judge", "scan_pipelines", "survey_engine"]
+__all__ = [
+    "End",
+    "Options",
+    "Origin",
+    "ScanResult",
+    "check_engine_file",
+    "gather",
+    "judge",
+    "scan_pipelines",
+    "survey_engine",
+]
 
 Progress = Callable[[str], None]
 
@@ -59,6 +69,7 @@ class ScanResult:
         suppressed: Findings that comments or the settings silence.
         baselined: Findings that the baseline knows.
         facts: What the rules were asked about, for each pipeline.
+        origins: Where each of the facts comes from, in their order.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -68,6 +79,7 @@ class ScanResult:
     suppressed: tuple[Suppressed, ...] = ()
     baselined: tuple[Finding, ...] = ()
     facts: tuple[Facts, ...] = ()
+    origins: tuple[Origin, ...] = ()
 
     def __add__(self, other: ScanResult) -> ScanResult:
         return ScanResult(
@@ -78,7 +90,26 @@ class ScanResult:
             self.suppressed + other.suppressed,
             self.baselined + other.baselined,
             self.facts + other.facts,
+            self.origins + other.origins,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """One engine's wiring, and what it takes to derive another, or to run its code."""
+
+    source: ServingEnd
+    request: ServingRequest
+    wiring: Wiring
+    run: Run | None  # where source was interpreted
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What a pipeline's facts were read from; ``ends`` are in the order of ``Facts.servings``."""
+
+    pipeline: PipelineInput
+    ends: tuple[End, ...] = ()
 
 
 def scan_pipelines(
@@ -93,22 +124,24 @@ def scan_pipelines(
 def _scan(pipeline: PipelineInput, rules: Sequence[Rule], options: Options, progress: Progress) -> ScanResult:
     progress(f"reading {pipeline.name}")
     try:
-        facts, problems, notes = gather(pipeline, options, progress)
+        facts, problems, notes, ends = gather(pipeline, options, progress)
     except EaglelintError as error:
         return ScanResult(notes=pipeline.notes, problems=(str(error),))
     served = [served.wiring for served in facts.servings]
     findings = tuple(with_trace(finding, served) for rule in rules for finding in rule.check(rule, facts))
     wirings = (*((facts.training,) if facts.training else ()), *served)
-    return ScanResult(findings, wirings, pipeline.notes + notes, problems, facts=(facts,))
+    return ScanResult(
+        findings, wirings, pipeline.notes + notes, problems, facts=(facts,), origins=(Origin(pipeline, ends),)
+    )
 
 
 def gather(
     pipeline: PipelineInput, options: Options, progress: Progress = lambda _: None
-) -> tuple[Facts, tuple[str, ...], tuple[str, ...]]:
+) -> tuple[Facts, tuple[str, ...], tuple[str, ...], tuple[End, ...]]:
     """Read a pipeline's artifacts and derive the wirings at both ends.
 
     Returns:
-        The facts; sentences on files that could not be read; notes.
+        The facts; sentences on files that could not be read; notes; what the servings were derived from.
 
     Raises:
         UnreadableInput: The draft, the target or an engine cannot be read.
@@ -131,7 +164,7 @@ def gather(
             "layers and class. Pass --target PATH (a config.json or its directory), or --num-layers N and "
             "--target-class CLASS."
         )
-    ends: list[_End] = []
+    ends: list[End] = []
     if pipeline.serving and kind not in CAPTURING_KINDS:
         notes += (_no_states(draft, kind),)
     elif pipeline.serving:
@@ -169,7 +202,7 @@ def gather(
     joined = any(cls.join is not None for cls in classes) and bool(pipeline.training)
     found = replace(found, draft_classes=classes, trained_join=_trained_join(pipeline) if joined else None)
     progress("asking the rules")
-    return found, problems + broken, notes + more
+    return found, problems + broken, notes + more, tuple(ends)
 
 
 def _dump(path: Path | None) -> Dump | None:
@@ -250,7 +283,7 @@ def _training(
     draft: DraftConfig,
     target: TargetConfig | None,
     dump: Dump | None,
-    ends: Sequence[_End],
+    ends: Sequence[End],
     kind: str,
     progress: Progress,
 ) -> _Trained:
@@ -270,7 +303,7 @@ def _training(
 
 
 def _by_stack(
-    pipeline: PipelineInput, draft: DraftConfig, target: TargetConfig | None, ends: Sequence[_End], kind: str
+    pipeline: PipelineInput, draft: DraftConfig, target: TargetConfig | None, ends: Sequence[End], kind: str
 ) -> _Trained:
     """What a public training stack trains, by its own source and the run's config."""
     from eaglelint.serving import open_serving
@@ -325,16 +358,6 @@ def _declared(
 # --- the serving end -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _End:
-    """One engine's wiring, and what it takes to derive another."""
-
-    source: ServingEnd
-    request: ServingRequest
-    wiring: Wiring
-    run: Run | None  # where source was interpreted
-
-
 def _serve(
     source: ServingEnd,
     kind: str,
@@ -342,7 +365,7 @@ def _serve(
     target: TargetConfig,
     options: Options,
     deployment: Deployment,
-) -> _End:
+) -> End:
     from eaglelint.derive import ServingRequest
     from eaglelint.serving import EngineHandle
 
@@ -354,10 +377,10 @@ def _serve(
         wiring = replace(wiring, fc=source.projection(request, wiring))
     if wiring.layer_ids == "default":
         wiring = replace(wiring, ignored=tuple(found.key_path for found in draft.layer_ids))
-    return _End(source, request, wiring, run)
+    return End(source, request, wiring, run)
 
 
-def _engine(end: _End) -> EngineFacts | None:
+def _engine(end: End) -> EngineFacts | None:
     """What the engine's source says; of its target classes only the one in use, as it was run for the draft."""
     if end.run is None:
         return None

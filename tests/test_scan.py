@@ -84,7 +84,7 @@ def test_pipelines_of_the_settings(project: Path) -> None:
 def test_layers_and_class_in_place_of_a_target(project: Path) -> None:
     """--num-layers and --target-class say what a target's config would."""
     given = PipelineInput("a draft", project / "draft", serving=("sglang@adds",))
-    facts, problems, _ = gather(given, Options(num_layers=40, target_class="LlamaForCausalLM"))
+    facts, problems, *_ = gather(given, Options(num_layers=40, target_class="LlamaForCausalLM"))
     assert problems == ()
     assert (str(facts.servings[0].wiring), facts.servings[0].wiring.num_layers) == ("h[3] ⊕ h[31]", 40)
 
@@ -164,7 +164,7 @@ def test_the_nearest_target_may_be_that_of_another_draft(
     target = {"architectures": ["LlamaForCausalLM"], "num_hidden_layers": 12, "hidden_size": 8192}
     write(tmp_path / "target/config.json", {**target, "vocab_size": vocabulary})
     (guessed,) = assemble_pipelines([tmp_path])
-    facts, _, notes = gather(guessed, Options())
+    facts, _, notes, _ = gather(guessed, Options())
     assert (facts.target is not None) == taken
     assert any("was not taken for its target" in note for note in notes) != taken
     (named,) = assemble_pipelines([tmp_path], target=tmp_path / "target")

@@ -109,7 +109,8 @@ Dump = Annotated[
     Path | None,
     typer.Option(
         "--dump",
-        help="Hidden states that were dumped for training: a directory of samples, or one. Only headers are read.",
+        help="Hidden states that were dumped for training: a directory of samples, or one. Only headers are read; with "
+        "--probe, the states of one sample.",
         rich_help_panel=_INPUTS,
     ),
 ]

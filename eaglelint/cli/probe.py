@@ -116,13 +116,16 @@ def probe(
         typer.Option(
             "--execute",
             help="Run the code of --serving ENGINE@PATH itself, its setters and forward passes, in a process without "
-            "rights, and compare what it captures with what is derived from it.",
+            "rights, and compare what it captures with what is derived from it: for the draft, or without one for "
+            "every target class.",
             rich_help_panel=_RUN,
         ),
     ] = False,
     layer_ids: Annotated[
         str,
-        typer.Option("--layer-ids", help="With --execute: comma-separated ids, or default.", rich_help_panel=_RUN),
+        typer.Option(
+            "--layer-ids", help="With --execute and no draft: comma-separated ids, or default.", rich_help_panel=_RUN
+        ),
     ] = "default",
     format: Annotated[ProbeFormat, typer.Option("--format", help="Text, or JSON.")] = ProbeFormat.text,
     no_cache: opt.NoCache = False,
@@ -140,7 +143,7 @@ def probe(
     from eaglelint.session import Inputs, open_session
 
     require("torch")
-    if execute:
+    if execute and draft is None and not paths:
         from eaglelint.cli.probe_wiring import probe_wiring
 
         probe_wiring(serving, target_class, layer_ids, num_layers, draft_kind, assume, json=format is ProbeFormat.json)
@@ -171,7 +174,7 @@ def probe(
             raise WrongUsage("--dump is held against the target: name its checkpoint with --model PATH.")
         dumped = DumpOptions(dump, checkpoint, device.value, tokens or 128, _bytes(memory))
     options = ProbeOptions(
-        device.value, dtype.value if dtype else None, tokens or 4, weights, budget=budget, dump=dumped
+        device.value, dtype.value if dtype else None, tokens or 4, weights, budget=budget, dump=dumped, execute=execute
     )
     with progress_bar() as progress:
         result = session.scan(progress) if session.pipelines else ScanResult()

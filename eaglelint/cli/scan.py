@@ -93,6 +93,14 @@ def scan(
         bool,
         typer.Option("--probe", help="Try the findings out with tensors (needs 'eaglelint\\[probe]'); see `probe`."),
     ] = False,
+    execute: Annotated[
+        bool,
+        typer.Option(
+            "--execute",
+            help="With --probe: run the code of --serving ENGINE@PATH itself, in a process without rights, and see "
+            "what it captures for the draft.",
+        ),
+    ] = False,
     probe_budget: Annotated[
         float, typer.Option("--probe-budget", min=0.0, help="Seconds after which --probe begins nothing more.")
     ] = 60.0,
@@ -114,6 +122,8 @@ def scan(
         from eaglelint.probe import require
 
         require("torch")
+    elif execute:
+        raise WrongUsage("--execute goes with --probe: scanned code is run to try findings out.")
     try:
         outputs = parse_outputs(output_format or [], output_file)
     except WrongUsage as error:
@@ -153,7 +163,7 @@ def scan(
             else:
                 fixed = Fixed((), session.scan(progress))
             if probe:
-                fixed = Fixed(fixed.changes, _probed(fixed.result, probe_budget, progress))
+                fixed = Fixed(fixed.changes, _probed(fixed.result, probe_budget, progress, execute=execute))
         if diff:
             _print_problems(fixed.result)
             typer.echo(unified_diff(fixed.changes), nl=False)
@@ -173,10 +183,13 @@ def scan(
         raise typer.Exit(1)
 
 
-def _probed(result: ScanResult, budget: float, progress: Callable[[str], None]) -> ScanResult:
+def _probed(result: ScanResult, budget: float, progress: Callable[[str], None], *, execute: bool) -> ScanResult:
     from eaglelint.probe.flow import ProbeOptions, probe_scan
 
-    probed = probe_scan(result, ProbeOptions(budget=budget), progress)
+    def counted(done: int, total: int) -> None:
+        progress(f"recomputing the target's states: layer {done} of {total}")
+
+    probed = probe_scan(result, ProbeOptions(budget=budget, execute=execute), progress, counted)
     notes = tuple(f"{outcome.subject}: {outcome.summary} (eaglelint probe)" for outcome in probed.unheard)
     return replace(result, findings=probed.findings, notes=result.notes + notes)
 

@@ -78,7 +78,7 @@ def wiring(
     rows: dict[str, list[str]] = {}
     with caching(session.cache), progress_bar() as progress:
         for pipeline in session.pipelines:
-            facts, unreadable, notes = gather(pipeline, session.options, progress)
+            facts, unreadable, notes, _ = gather(pipeline, session.options, progress)
             trained = [facts.training] if facts.training is not None else []
             served = [end.wiring for end in facts.servings]
             by_pipeline.setdefault(pipeline.name, []).extend([*trained, *served])

@@ -9,12 +9,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eaglelint.exceptions import EaglelintError
+from eaglelint.exceptions import EaglelintError, WrongUsage
 from eaglelint.finding import Finding, Probe
+from eaglelint.probe import require
 from eaglelint.probe.outcome import Outcome
 from eaglelint.project.discovery import display_path
+from eaglelint.project.pipelines import PipelineInput
 from eaglelint.rule import Facts
-from eaglelint.scan import ScanResult
+from eaglelint.scan import Origin, ScanResult
 
 if TYPE_CHECKING:
     from eaglelint.probe.dump.observe import Observed
@@ -36,7 +38,8 @@ class ProbeOptions:
         tokens: How many tokens are pushed through.
         weights: Whether the checkpoint's values are used.
         budget: Seconds after which nothing more is begun.
-        dump: Hidden states that the draft was trained on.
+        dump: Hidden states that the draft was trained on; without, those that a pipeline names are taken.
+        execute: Whether the code of the engines that serve the draft may be run.
     """
 
     device: str = "auto"
@@ -45,6 +48,7 @@ class ProbeOptions:
     weights: bool = False
     budget: float | None = None
     dump: DumpOptions | None = None
+    execute: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +83,35 @@ class Probed:
 
     @property
     def unheard(self) -> tuple[Outcome, ...]:
-        """Runs that failed where no finding that they confirm says so."""
+        """Runs that failed where no finding that they confirm says so, and dumps that told nothing."""
         confirmed = {found.span.path for found in self.findings if found.probe and found.probe.verdict == "confirmed"}
         return tuple(
-            outcome for outcome in self.outcomes if outcome.result == "failed" and outcome.subject not in confirmed
+            outcome
+            for outcome in self.outcomes
+            if (outcome.result == "failed" and outcome.subject not in confirmed)
+            or (outcome.result == "inconclusive" and outcome.probe == "dump")
         )
+
+
+class _OutOfTime(Exception):
+    """The budget was used up while a target was recomputed."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Budget:
+    """Seconds that all runs share, counted from ``start``."""
+
+    seconds: float | None
+    clock: Callable[[], float]
+    start: float
+
+    @property
+    def left(self) -> float:
+        return float("inf") if self.seconds is None else self.start + self.seconds - self.clock()
+
+    @property
+    def untried(self) -> Probe:
+        return Probe("inconclusive", f"not tried: the budget of {self.seconds:g} s was used up")
 
 
 def probe_scan(
@@ -93,7 +121,7 @@ def probe_scan(
     counted: Counted = lambda done, total: None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Probed:
-    """Try what a scan read.
+    """Try what a scan read: shapes first, then the engines' code where that may be run, then dumps.
 
     Args:
         result: Findings, and the facts of each pipeline.
@@ -104,31 +132,43 @@ def probe_scan(
 
     Raises:
         WrongUsage: The device that was asked for is not here.
-        UnreadableInput: The dump or the model cannot be read.
+        UnreadableInput: The dump or the model that was named cannot be read, or code cannot be contained here.
     """
-    ends = None if options.budget is None else clock() + options.budget
+    budget = _Budget(options.budget, clock, clock())
     findings = result.findings
     outcomes: list[Outcome] = []
-    pipelines = [facts for facts in result.facts if facts.draft is not None]
+    origins: Sequence[Origin | None] = result.origins or (None,) * len(result.facts)
+    pipelines = [
+        (facts, origin) for facts, origin in zip(result.facts, origins, strict=True) if facts.draft is not None
+    ]
+    # Findings on code do not say whose it is; with one pipeline there is no question.
+    alone = len(pipelines) == 1
+    dump = None
     if options.dump is not None:
         progress("reading the dump")
-        observed, outcome = _dump(options.dump, pipelines, counted)
+        dump, outcome = _dump(options.dump, [facts for facts, _ in pipelines], counted)
         outcomes.append(outcome)
-        for facts in pipelines:
-            # Findings on code do not say whose it is; with one pipeline there is no question.
-            findings = _with(findings, facts, partial(_of_dump, observed, facts), also_code=len(pipelines) == 1)
-    for facts in pipelines:
+    for facts, origin in pipelines:
         assert facts.draft is not None
         subject = facts.draft.path
-        if ends is not None and clock() >= ends:
-            untried = Probe("inconclusive", f"not tried: the budget of {options.budget:g} s was used up")
-            outcomes.append(Outcome("shape", subject, "inconclusive", untried.detail))
-            findings = _with(findings, facts, partial(_always, untried))
-            continue
-        progress(f"probing {subject}")
-        found, judge = _shapes(facts, options)
-        outcomes += found
-        findings = _with(findings, facts, judge)
+        if dump is not None:
+            findings = _with(findings, facts, partial(_of_dump, dump, facts), also_code=alone)
+        tries: list[tuple[str, Callable[[], tuple[list[Outcome], Judge]]]] = [
+            ("shape", partial(_shapes, facts, options))
+        ]
+        if origin is not None:
+            tries.append(("wiring", partial(_wirings, facts, origin, findings, options, budget, progress)))
+            if dump is None and origin.pipeline.dump is not None:
+                tries.append(("dump", partial(_dump_of, facts, origin.pipeline, options, budget, counted)))
+        for name, attempt in tries:
+            if budget.left <= 0:
+                outcomes.append(Outcome(name, subject, "inconclusive", budget.untried.detail))
+                findings = _with(findings, facts, partial(_always, budget.untried), also_code=alone)
+                break
+            progress(f"probing {subject}")
+            found, judge = attempt()
+            outcomes += found
+            findings = _with(findings, facts, judge, also_code=alone and name != "shape")
     return Probed(findings, tuple(outcomes))
 
 
@@ -136,14 +176,27 @@ Judge = Callable[[Finding], Probe | None]
 
 
 def _with(findings: Sequence[Finding], facts: Facts, judge: Judge, *, also_code: bool = False) -> tuple[Finding, ...]:
-    """The findings of one draft with what a probe says of them; the verdict of an earlier probe stays."""
+    """The findings of one draft with what a probe says of them, beside what an earlier one said."""
     assert facts.draft is not None
     return tuple(
-        replace(finding, probe=judge(finding))
-        if finding.probe is None and (also_code or finding.span.path == facts.draft.path)
+        replace(finding, probe=_both(finding.probe, judge(finding)))
+        if also_code or finding.span.path == facts.draft.path
         else finding
         for finding in findings
     )
+
+
+def _both(earlier: Probe | None, later: Probe | None) -> Probe | None:
+    """Two runs' word on one finding: what refutes it stands above what confirms it, and either above neither."""
+    if earlier is None or later is None:
+        return earlier or later
+    order = ("refuted", "confirmed", "inconclusive")
+    first, second = sorted((earlier, later), key=lambda probe: order.index(probe.verdict))
+    return first if second.verdict == "inconclusive" else Probe(first.verdict, f"{first.detail}; {second.detail}")
+
+
+def _always(probe: Probe, finding: Finding) -> Probe | None:
+    return None if finding.probe is not None else probe
 
 
 def _dump(options: DumpOptions, pipelines: Sequence[Facts], counted: Counted) -> tuple[Observed, Outcome]:
@@ -172,8 +225,56 @@ def _of_dump(observed: Observed, facts: Facts, finding: Finding) -> Probe | None
     return dump_verdict(finding, observed, facts)
 
 
-def _always(probe: Probe, finding: Finding) -> Probe:
-    return probe
+def _dump_of(
+    facts: Facts, pipeline: PipelineInput, options: ProbeOptions, budget: _Budget, counted: Counted
+) -> tuple[list[Outcome], Judge]:
+    """The dump that a pipeline names, where its target lies here with its weights."""
+    assert pipeline.dump is not None
+    device = "auto" if options.device == "meta" else options.device
+    subject = display_path(pipeline.dump)
+
+    def within(done: int, total: int) -> None:
+        counted(done, total)
+        if budget.left <= 0:
+            raise _OutOfTime
+
+    try:
+        if pipeline.target is None or facts.target_checkpoint is None:
+            raise WrongUsage("no checkpoint of the target lies here to hold it against")
+        require("transformers")
+        model = pipeline.target if pipeline.target.is_dir() else pipeline.target.parent
+        observed, outcome = _dump(DumpOptions(pipeline.dump, model, device), [facts], within)
+    except (EaglelintError, _OutOfTime) as error:
+        why = budget.untried.detail if isinstance(error, _OutOfTime) else f"not tried: {error}"
+        return [Outcome("dump", subject, "inconclusive", why)], lambda finding: None
+    return [outcome], partial(_of_dump, observed, facts)
+
+
+def _wirings(
+    facts: Facts,
+    origin: Origin,
+    findings: Sequence[Finding],
+    options: ProbeOptions,
+    budget: _Budget,
+    progress: Progress,
+) -> tuple[list[Outcome], Judge]:
+    """The code of the engines that serve the draft, where it may be run."""
+    from eaglelint.probe.wiring.judge import ServedRun, run_end, unrun, wiring_outcomes, wiring_verdict
+
+    runs = []
+    for served, end in zip(facts.servings, origin.ends, strict=True):
+        why = unrun(served, end, execute=options.execute)
+        if why is None and budget.left <= 0:
+            why = budget.untried.detail
+        if why is not None:
+            runs.append(ServedRun(served, None, why=why))
+        else:
+            runs.append(run_end(served, end, findings, seconds=budget.left, progress=progress))
+
+    def judge(finding: Finding) -> Probe | None:
+        return wiring_verdict(finding, facts, runs)
+
+    return wiring_outcomes(facts, runs) if options.execute else [], judge
 
 
 def _shapes(facts: Facts, options: ProbeOptions) -> tuple[list[Outcome], Judge]:

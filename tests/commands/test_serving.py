@@ -107,7 +107,7 @@ def served(engine: Path, config: dict[str, object], *, trained_by: str | None = 
     draft.mkdir()
     (draft / "config.json").write_text(json.dumps({"architectures": ["LlamaForCausalLMEagle3"], **config}))
     pipeline = PipelineInput("draft", draft, serving=(f"sglang@{engine}",), trained_by=trained_by)
-    facts, problems, _ = gather(pipeline, Options(num_layers, "LlamaForCausalLM"))
+    facts, problems, *_ = gather(pipeline, Options(num_layers, "LlamaForCausalLM"))
     assert problems == ()
     (one,) = facts.servings
     return one

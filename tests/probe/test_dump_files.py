@@ -20,6 +20,8 @@ from eaglelint.cli.app import app
 from eaglelint.exceptions import UnreadableInput, WrongUsage
 from eaglelint.probe.dump.layouts import recognise
 from eaglelint.probe.dump.target import loaded, recompute
+from eaglelint.probe.flow import ProbeOptions, probe_scan
+from eaglelint.session import Inputs, open_session
 from tests.checkpoints import header_bytes
 from tests.page_projects import PROJECTS
 from tests.probe.tiny import LAYERS, MODELS, dumped, states_of, tiny, tokens_of
@@ -151,6 +153,37 @@ def test_a_dump_alone_shows_a_draft_that_is_served_other_states(
     assert "failed[dump] data.pt: it holds h[1] ⊕ h[3] ⊕ h[4], and sglang" in result.stdout
     torch.save(sample("llama", "torchspec", (2, 4, 5)), "data.pt")
     assert probe(*command).exit_code == 0
+
+
+@pytest.mark.parametrize(("boundaries", "verdict"), [((1, 3, 4), "confirmed"), ((2, 4, 5), "refuted")])
+def test_scan_tries_the_dump_that_it_was_given(
+    boundaries: tuple[int, ...], verdict: str, checkpoints: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``scan --probe`` holds the dump against the target's checkpoint, where both are there."""
+    monkeypatch.chdir(tmp_path)
+    torch.save(sample("llama", "modelopt", boundaries), "data.pt")
+    command = project(tmp_path, checkpoints, "--trained-by", "boundary", "--output-format", "json")
+    result = CliRunner().invoke(app, ["scan", *command, "--probe"])
+    (finding,) = [found for found in json.loads(result.stdout)["findings"] if found["code"] == "CAP002"]
+    assert finding["probe"]["verdict"] == verdict
+    assert finding["probe"]["detail"].startswith("the dump holds h[")
+
+
+def test_scan_says_why_a_dump_was_not_tried(checkpoints: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A target of which only the config lies here; and a budget that ends while the target is recomputed."""
+    monkeypatch.chdir(tmp_path)
+    torch.save(sample("llama", "modelopt", (1, 3, 4)), "data.pt")
+    command = project(tmp_path, checkpoints)
+    session = open_session(
+        Inputs(draft=Path("draft"), target=Path(command[3]), serving=["sglang@serving"], dump=Path("data.pt"))
+    )
+    times = iter([*[0.0] * 6, *[9.0] * 9])
+    outcome = probe_scan(session.scan(), ProbeOptions(budget=5.0), clock=lambda: next(times)).outcomes[-1]
+    assert (outcome.probe, outcome.summary) == ("dump", "not tried: the budget of 5 s was used up")
+    (tmp_path / "target").mkdir()
+    shutil.copy(checkpoints / "llama" / "config.json", tmp_path / "target")
+    result = CliRunner().invoke(app, ["scan", *command[:3], "target", *command[4:], "--probe"])
+    assert "data.pt: not tried: no checkpoint of the target lies here to hold it against" in result.stderr
 
 
 class Trap:

@@ -25,7 +25,7 @@ def test_the_input_path_fails_where_a_rule_speaks(name: str, tmp_path: Path) -> 
     tensors = checkpoint_of(read_draft(config(name), name))
     assert tensors is not None
     write_safetensors(tmp_path / "model.safetensors", tensors)
-    facts, _, _ = gather(PipelineInput(name, tmp_path, target(name)), Options())
+    facts, *_ = gather(PipelineInput(name, tmp_path, target(name)), Options())
     findings: list[Finding] = [
         found for rule in all_rules() if rule.code.startswith("SHP") for found in rule.check(rule, facts)
     ]

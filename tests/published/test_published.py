@@ -49,7 +49,7 @@ def test_every_config_is_expected() -> None:
 @each_draft
 def test_the_findings(name: str) -> None:
     """Code, severity and line of each, and no other."""
-    facts, problems, _ = gather(PipelineInput(name, config(name), target(name)), Options())
+    facts, problems, *_ = gather(PipelineInput(name, config(name), target(name)), Options())
     found = [
         (finding.code, finding.severity, finding.span.start.line)
         for rule in all_rules()

@@ -89,7 +89,7 @@ def test_the_header_adds_nothing(name: str, tmp_path: Path) -> None:
     tensors = checkpoint_of(read_draft(config(name), name))
     assert tensors is not None
     write_safetensors(tmp_path / "model.safetensors", tensors)
-    facts, problems, _ = gather(PipelineInput(name, tmp_path, target(name)), Options())
+    facts, problems, *_ = gather(PipelineInput(name, tmp_path, target(name)), Options())
     assert facts.checkpoint is not None
     found = {finding.code for rule in all_rules() for finding in rule.check(rule, facts)}
     known = {item["code"] for item in EXPECTED[name].get("findings", ())}

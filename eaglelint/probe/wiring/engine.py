@@ -17,11 +17,13 @@ from eaglelint.probe.wiring.task import Seen, Task
 from eaglelint.serving import EngineHandle
 from eaglelint.wiring import Condition, Form, LayerIds, Slot, Status, Wiring
 
-__all__ = ["ClassProbe", "Verdict", "compared", "probe_engine"]
+__all__ = ["ENGINES", "ClassProbe", "Verdict", "compared", "probe_engine", "run_requests"]
 
 Verdict = Literal["agrees", "disagrees", "open"]
 
-_ENGINES = ("sglang", "vllm")
+ENGINES = ("sglang", "vllm")
+"""Engines of which ``starts.py`` knows where a run begins."""
+
 _EXAMPLE = "LlamaForCausalLM"  # as for the interpreter: stands for a language model that only a config names
 _PLACE = re.compile(r"(\w+) at (\S+\.py):(\d+)")
 
@@ -89,13 +91,25 @@ def probe_engine(
         WrongUsage: No probe knows the engine, or torch is not installed.
         UnreadableInput: Scanned code cannot be contained on this machine.
     """
-    if handle.engine.name not in _ENGINES:
-        raise WrongUsage(f"--execute knows {' and '.join(_ENGINES)}, not {handle.engine.name}.")
+    if handle.engine.name not in ENGINES:
+        raise WrongUsage(f"--execute knows {' and '.join(ENGINES)}, not {handle.engine.name}.")
     require("torch")
     derived = []
     for request in requests:
         progress(f"deriving {definition(request).item.name}")  # type: ignore[union-attr]
         derived.append(handle.wiring(request))
+    return run_requests(handle, requests, derived, limits=limits, progress=progress)
+
+
+def run_requests(
+    handle: EngineHandle,
+    requests: Sequence[ServingRequest],
+    derived: Sequence[Wiring],
+    *,
+    limits: Limits = LIMITS,
+    progress: Callable[[str], None] = lambda text: None,
+) -> tuple[ClassProbe, ...]:
+    """As ``probe_engine``, where the wirings are already derived and the engine is one of ``ENGINES``."""
     registry = module_rows(handle.source) if handle.engine.name == "vllm" else {}
     tasks = [_task(handle, request, wiring, registry) for request, wiring in zip(requests, derived, strict=True)]
     answers = run_tasks(tasks, limits=limits, progress=progress)
@@ -211,7 +225,8 @@ def _same_stop(error: str, derived: Wiring) -> tuple[Verdict, str]:
         kind, path, line = place.groups()
         told = [derived.reason or "", *(condition.text for condition in derived.conditions)]
         told = [text for text in told if f"{path}:{line}" in text]
-        if any(kind in text or "which no class among its bases does" in text for text in told):
+        at_fault = any(f"{fault.path}:{fault.line}".endswith(f"{path}:{line}") for fault in derived.faults)
+        if at_fault or any(kind in text or "which no class among its bases does" in text for text in told):
             return "agrees", f"it stops with {kind} at {path}:{line}"
     return "open", f"it did not run: {error}"
 
