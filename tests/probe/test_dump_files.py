@@ -8,11 +8,13 @@ import json
 import pickle
 import shutil
 from collections.abc import Mapping
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from jsonschema import Draft202012Validator
 from typer.testing import CliRunner, Result
 
 from eaglelint.artifacts.tensors import BIT_WIDTHS
@@ -130,6 +132,8 @@ def test_a_finding_is_held_against_the_dump(
     torch.save(sample("llama", "modelopt", boundaries), "data.pt")
     result = probe(*command)
     document = json.loads(result.stdout)
+    schema = json.loads((files("eaglelint.schemas") / "probe.schema.json").read_text("utf-8"))
+    Draft202012Validator(schema).validate(document)
     (finding,) = [found for found in document["findings"] if found["code"] == "CAP002"]
     held = " ⊕ ".join(f"h[{k}]" for k in boundaries)
     assert finding["probe"]["verdict"] == verdict

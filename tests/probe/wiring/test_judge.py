@@ -26,6 +26,7 @@ from eaglelint.registry import find_rule
 from eaglelint.rule import Facts, Served
 from eaglelint.session import Inputs, open_session
 from eaglelint.wiring import Fault, Slot, Wiring
+from tests.probe.wiring.test_wiring import valid
 from tests.rules.facts import eagle3, slots, target, trained
 
 PROJECTS = Path(__file__).parents[2] / "rules" / "projects"
@@ -67,6 +68,21 @@ def test_a_served_boundary_is_confirmed_by_the_engines_own_code(project: Path) -
     (run,) = json.loads(scan("--execute", "--output-format", "sarif").stdout)["runs"]
     (found,) = [found for found in run["results"] if found["ruleId"] == "CAP002"]
     assert found["properties"]["probe"] == expected
+
+
+@on_linux
+def test_the_run_in_the_probes_report(project: Path) -> None:
+    """``probe --execute`` with a draft: an outcome as its schema has it, with the class as the wiring probe's has it."""
+    inputs = ["--draft", "draft", "--target", "target", "--serving", "sglang@serving", "--trained-by", "boundary"]
+    result = CliRunner().invoke(app, ["probe", *inputs, "--execute", "--format", "json"])
+    assert result.exit_code == 1
+    document = json.loads(result.stdout)
+    valid(document, "probe")
+    shape, run = document["outcomes"]
+    assert (shape["probe"], shape["result"], run["probe"], run["result"]) == ("shape", "passed", "wiring", "failed")
+    assert run["summary"] == f"{_CAPTURED}h[2] ⊕ h[8] ⊕ h[13], and the draft was trained on h[1] ⊕ h[7] ⊕ h[12]"
+    engines = [{"engine": "sglang", "classes": [run["data"]]}]
+    valid({"schema_version": 1, "probe": "wiring", "engines": engines}, "probe-wiring")
 
 
 @on_linux

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("torch")
 
+from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
 
 from eaglelint.cli.app import app
@@ -38,6 +40,11 @@ def _tasks(roots: list[Path], **fields: object) -> list[Task]:
         Task("sglang", str(root), "sglang.srt.models.demo", "DemoForCausalLM", 8, {}, "eagle3", (1, 3, 5), **fields)  # type: ignore[arg-type]
         for root in roots
     ]
+
+
+def valid(document: object, name: str) -> None:
+    schema = json.loads((files("eaglelint.schemas") / f"{name}.schema.json").read_text("utf-8"))
+    Draft202012Validator(schema).validate(document)
 
 
 def _slots(answer: Answer) -> tuple[str, ...]:
@@ -106,10 +113,24 @@ def test_the_command_compares_with_the_interpreter(tmp_path: Path) -> None:
     arguments = ["probe", "--execute", "--serving", f"sglang@{tmp_path}", "--layer-ids", "1,3,5", "--format", "json"]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
-    (found,) = json.loads(result.stdout)["engines"][0]["classes"]
+    document = json.loads(result.stdout)
+    valid(document, "probe-wiring")
+    (found,) = document["engines"][0]["classes"]
     assert found["observed"]["slots"] == found["derived"]["slots"] == ["h[2]", "h[4]", "h[6]"]
     assert found["verdict"] == "agrees"
     assert any("system calls" in item for item in found["enforced"])
+
+
+def test_the_report_follows_its_schema_also_where_nothing_was_seen(tmp_path: Path) -> None:
+    """A class whose run ends in an error has no observed wiring; each wiring is one of wiring.schema.json."""
+    write_engine(tmp_path, model_file(captured="{}['no such state']"))
+    result = CliRunner().invoke(app, ["probe", "--execute", "--serving", f"sglang@{tmp_path}", "--format", "json"])
+    document = json.loads(result.stdout)
+    valid(document, "probe-wiring")
+    (found,) = document["engines"][0]["classes"]
+    assert found["observed"] is None
+    assert found["error"].startswith("KeyError at sglang/srt/models/demo.py:")
+    valid({"schema_version": 1, "wirings": [found["derived"]]}, "wiring")
 
 
 def test_an_engine_that_no_probe_knows_is_refused(tmp_path: Path) -> None:
