@@ -156,10 +156,10 @@ def probe_scan(
         tries: list[tuple[str, Callable[[], tuple[list[Outcome], Judge]]]] = [
             ("shape", partial(_shapes, facts, options))
         ]
-        if origin is not None:
+        if origin is not None and facts.servings:
             tries.append(("wiring", partial(_wirings, facts, origin, findings, options, budget, progress)))
-            if dump is None and origin.pipeline.dump is not None:
-                tries.append(("dump", partial(_dump_of, facts, origin.pipeline, options, budget, counted)))
+        if origin is not None and dump is None and origin.pipeline.dump is not None:
+            tries.append(("dump", partial(_dump_of, facts, origin.pipeline, options, budget, counted)))
         for name, attempt in tries:
             if budget.left <= 0:
                 outcomes.append(Outcome(name, subject, "inconclusive", budget.untried.detail))
