@@ -37,10 +37,10 @@ two states adds them and hands the sum on; configs have usual sizes; there is on
 statements of the scanned code that failed for lack of something and were passed over; the part that such a statement
 would have made is a stand-in.
 
-A class *agrees* where the interpreter derives what was seen, without running anything, or says that the code stops at
-the very line where it stopped. It is *open* where one of the two has no answer: the stand-ins do not suffice, or
-nothing was derived. The classes of vLLM's Transformers back end are open since their layers are those of the package
-transformers, which is a stand-in here.
+A class *agrees* where the interpreter derives what was seen, without running anything. So do, counted apart, those that
+stop at the very line where the interpreter says that they stop, and those that capture nothing at both ends. A class is
+*open* where one of the two has no answer: the stand-ins do not suffice, or nothing was derived. The classes of vLLM's
+Transformers back end are open since their layers are those of the package transformers, which is a stand-in here.
 
 """
 

@@ -49,12 +49,14 @@ def _details(probe: ClassProbe) -> list[str]:
 
 
 def count(probes: Iterable[ClassProbe]) -> str:
-    """``30 target classes, 29 ran, 29 agree with the interpreter, 0 disagree, 1 open``."""
+    """``30 target classes: 29 ran and captured states, 29 as derived; 1 stops, ... as derived; 0 disagree, 0 open``."""
     probes = list(probes)
     verdicts = Counter(probe.verdict for probe in probes)
     ran = sum(probe.ran for probe in probes)
+    same = sum(probe.ran for probe in probes if probe.verdict == "agrees")
     return (
-        f"{len(probes)} target classes, {ran} ran, {verdicts['agrees']} agree with the interpreter, "
+        f"{len(probes)} target classes: {ran} ran and captured states, {same} as derived; "
+        f"{verdicts['agrees'] - same} stop or capture nothing, as derived; "
         f"{verdicts['disagrees']} disagree, {verdicts['open']} open"
     )
 

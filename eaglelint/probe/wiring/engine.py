@@ -57,8 +57,8 @@ class ClassProbe:
 
     @property
     def ran(self) -> bool:
-        """Whether the setter and the forward pass ran, to their end or to where the code itself stops."""
-        return self.observed is not None or self.verdict == "agrees"
+        """Whether the setter and the forward pass ran to their end and captured something."""
+        return self.observed is not None and bool(self.observed.slots)
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -102,4 +102,17 @@ def test_a_run_that_was_ended_is_no_run() -> None:
     """A hostile file is counted as open, whatever it is derived to be."""
     found = compared(Answer(Observation(error="it used up its CPU time"), contained=True), _DERIVED)
     assert (found.verdict, found.contained, found.ran) == ("open", True, False)
-    assert count([found]) == "1 target classes, 0 ran, 0 agree with the interpreter, 0 disagree, 1 open"
+    assert count([found]) == (
+        "1 target classes: 0 ran and captured states, 0 as derived; 0 stop or capture nothing, as derived; "
+        "0 disagree, 1 open"
+    )
+
+
+def test_a_stop_is_counted_apart_from_a_run() -> None:
+    """A class that stops where the interpreter says so has not run: nothing of its capture was seen."""
+    cases = ("the same", "both stop at a line", "nothing on both sides", "another boundary", "not derived")
+    found = [compared(Answer(_CASES[case][0]), _CASES[case][1]) for case in cases]
+    assert count(found) == (
+        "5 target classes: 3 ran and captured states, 1 as derived; 2 stop or capture nothing, as derived; "
+        "1 disagree, 1 open"
+    )
