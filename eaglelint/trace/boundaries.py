@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass
 
 from eaglelint.trace.graph import Scope
+from eaglelint.trace.nodes import all_nodes
 
 __all__ = ["Boundaries", "Boundary"]
 
@@ -59,7 +60,7 @@ class Boundaries:
         if not scope.is_function:
             return None
         if scope not in self._loops:
-            loops = (_loop(each) for each in ast.walk(scope.function_node) if isinstance(each, ast.For))
+            loops = (_loop(each) for each in all_nodes(scope.function_node) if isinstance(each, ast.For))
             self._loops[scope] = tuple(loop for loop in loops if loop is not None)
         return next((loop for loop in self._loops[scope] if loop.first <= line <= loop.last), None)
 
@@ -97,7 +98,7 @@ def _summed(node: ast.expr) -> tuple[str, ...] | None:
             if body is None or other is None:
                 return None
             less, more = (body, other) if len(body) < len(other) else (other, body)
-            asked = {inner.id for inner in ast.walk(node.test) if isinstance(inner, ast.Name)}
+            asked = {inner.id for inner in all_nodes(node.test) if isinstance(inner, ast.Name)}
             if {*less, *asked} == set(more):
                 return more  # what is left out is not there
     return None
@@ -108,7 +109,7 @@ def _loop(node: ast.For) -> _Loop | None:
     if header is None:
         return None
     index, offset, layer = header
-    inner = [each for statement in node.body for each in ast.walk(statement)]
+    inner = [each for statement in node.body for each in all_nodes(statement)]
     names = {layer} if layer else set()
     calls: list[ast.Assign] = []
     bindings: list[tuple[int, str]] = []

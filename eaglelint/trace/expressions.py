@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from eaglelint.trace.conditions import Guard
 from eaglelint.trace.graph import CallSite, Node, Source
 from eaglelint.trace.keys import container, fallback, key_argument
+from eaglelint.trace.nodes import children
 from eaglelint.trace.sources import dotted_path, unwrap, wrap
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def evaluate(walker: Binding, node: ast.expr | None, role: str = "read") -> list
     handler = _HANDLERS.get(type(node))
     if handler is not None:
         return handler(walker, node, role)
-    for child in ast.iter_child_nodes(node):
+    for child in children(node):
         if isinstance(child, ast.expr):
             evaluate(walker, child)
     return []

@@ -15,14 +15,16 @@ from eaglelint.trace.boundaries import Boundaries
 from eaglelint.trace.conditions import Guard, conjuncts, guard_text
 from eaglelint.trace.graph import Node, Scope, take
 from eaglelint.trace.links import Links
+from eaglelint.trace.nodes import all_nodes, dotted
 from eaglelint.trace.project import Class
 
 __all__ = ["Known"]
 
 _DEEPEST = 60
 _DEEPEST_CONTAINERS = 3
-_MOST_STEPS = 6_000
+_MOST_STEPS = 20_000
 _MOST_TEXTS = 4
+_MOST_SEARCHED = 800_000_000  # bytes looked through for calls
 _MOST_LINES = 120  # with an attribute's name, past which what sets it is not looked for
 _MOST_CALLS = 40  # of a function, past which they are not all looked at
 _JOINS = frozenset(["torch.cat", "torch.concat", "torch.concatenate"])
@@ -62,8 +64,9 @@ _Found = State | Nothing | None
 class Known:
     """Answers for the places of one trace."""
 
-    def __init__(self, links: Links) -> None:
+    def __init__(self, links: Links, *, most_searched: int = _MOST_SEARCHED) -> None:
         self.links = links
+        self._most_searched = links.project.searched + most_searched
         self.boundaries = Boundaries()
         self._found: dict[tuple[int, tuple[str, ...]], _Found] = {}
         self._busy: set[tuple[int, tuple[str, ...]]] = set()
@@ -132,7 +135,8 @@ class Known:
         self._busy.add(key)
         found = self._look(self.links.graph.nodes[number], inside)
         self._busy.discard(key)
-        if self._circles == before or not self._busy:  # in a circle it is only a part of the answer
+        # In a circle it is only a part of the answer, but for one that nothing can mend.
+        if found is None or self._circles == before or not self._busy:
             self._found[key] = found
         return found
 
@@ -146,14 +150,23 @@ class Known:
         if node.call is not None:
             return self._called(node.call.node, node.scope, inside)
         if node.parameter:
-            if self.links.is_called_often(node.scope, _MOST_CALLS):
-                return None
-            self.links.link_callers(node.scope)
-        return _agreed(self._arrivals(node, inside))
+            return self._handed(node, inside)
+        return _agreed(self._arrivals(node, inside) or [None])
 
-    def _arrivals(self, node: Node, inside: tuple[str, ...]) -> list[_Found]:
+    def _handed(self, node: Node, inside: tuple[str, ...]) -> _Found:
+        """What calls hand to a parameter; the others are not looked for where one that is linked is unknown."""
+        linked = len(self.links.graph.into[node.id])
+        found = self._arrivals(node, inside)
+        if _agreed(found) is None or self.links.project.searched > self._most_searched:
+            return None
+        if self.links.is_called_often(node.scope, _MOST_CALLS):
+            return None
+        self.links.link_callers(node.scope)
+        return _agreed([*found, *self._arrivals(node, inside, since=linked)] or [None])
+
+    def _arrivals(self, node: Node, inside: tuple[str, ...], *, since: int = 0) -> list[_Found]:
         """What comes to a place by each of the ways that lead there."""
-        nodes, into = self.links.graph.nodes, list(self.links.graph.into[node.id])
+        nodes, into = self.links.graph.nodes, list(self.links.graph.into[node.id])[since:]
         paired = {nodes[start].name for start, edge in into if edge.leave is not None and _is_tuple(edge.push)}
         found: list[_Found] = []
         for start, edge in into:
@@ -168,31 +181,35 @@ class Known:
                 stack = take(stack, position) if stack else None
             if stack is not None:
                 found.append(self._at(start, stack))
+                if found[-1] is None:
+                    return [None]  # whatever the others say
             elif not inside:
                 return [None]  # a container as a whole
-        return found or [None]
+        return found
 
     def _changed(self, node: Node, inside: tuple[str, ...]) -> _Found:
         """A list that something is appended to."""
         graph = self.links.graph
-        before = [
-            self._at(start, inside)
-            for start, edge in list(graph.into[node.id])
-            if graph.nodes[start].name == node.name and not edge.push and not edge.pop and edge.how != "chooses"
-        ]
         call = node.expression
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or len(call.args) != 1:
             return None
         if self._is_handed_on(node):
+            return None
+        before = _agreed(
+            self._at(start, inside)
+            for start, edge in list(graph.into[node.id])
+            if graph.nodes[start].name == node.name and not edge.push and not edge.pop and edge.how != "chooses"
+        )
+        if before is None:
             return None
         if call.func.attr == "append" and inside[-1:] == ("*",):
             added = self.value(call.args[0], node.scope, inside[:-1])
             test = _membership(node.guards)
             if isinstance(added, State) and not added.every and test is not None:
                 added = replace(added, every=guard_text(test, True), count=self._default_count(test, node.scope))
-            return _agreed([*before, added])
+            return _agreed([before, added])
         if call.func.attr == "extend" and inside:
-            return _agreed([*before, self.value(call.args[0], node.scope, inside)])
+            return _agreed([before, self.value(call.args[0], node.scope, inside)])
         return None
 
     def _is_handed_on(self, node: Node) -> bool:
@@ -202,10 +219,10 @@ class Known:
             return False
         for call in node.scope.calls:
             tree = call.node
-            if not lines[0] <= tree.lineno <= lines[1] or ast.unparse(tree.func) == "len":
+            if not lines[0] <= tree.lineno <= lines[1] or dotted(tree.func) == "len":
                 continue
             handed = [*tree.args, *(keyword.value for keyword in tree.keywords)]
-            if any(isinstance(n, ast.Name) and n.id == node.name for each in handed for n in ast.walk(each)):
+            if any(isinstance(n, ast.Name) and n.id == node.name for each in handed for n in all_nodes(each)):
                 return True
         return False
 
@@ -227,13 +244,13 @@ class Known:
                 return _NOTHING
             case ast.List(elts=elements) | ast.Tuple(elts=elements) if inside:
                 if inside[-1] == "*":
-                    return _agreed([self.value(element, scope, inside[:-1]) for element in elements])
+                    return _agreed(self.value(element, scope, inside[:-1]) for element in elements)
                 at = int(inside[-1]) if inside[-1].isdigit() else len(elements)
                 return self.value(elements[at], scope, inside[:-1]) if at < len(elements) else None
             case ast.ListComp(elt=element, generators=[clause]) if inside[-1:] == ("*",) and not clause.ifs:
                 return self.value(element, scope, inside[:-1])
             case ast.IfExp(body=body, orelse=other):
-                return _agreed([self.value(body, scope, inside), self.value(other, scope, inside)])
+                return _agreed(self.value(each, scope, inside) for each in (body, other))
             case ast.Subscript():
                 return self._indexed(node, scope, inside)
             case ast.Call():
@@ -256,8 +273,8 @@ class Known:
         return whole
 
     def _called(self, node: ast.Call, scope: Scope, inside: tuple[str, ...]) -> _Found:
-        written = ast.unparse(node.func)
-        name = written.rpartition(".")[2]
+        written = dotted(node.func)
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else written
         if written in _JOINS and not inside and node.args:
             before = self._circles
             part = self.value(node.args[0], scope, ("*",))
@@ -280,7 +297,7 @@ class Known:
         if _is_tuple(inside) and callees and all(isinstance(callee, Class) for callee in callees):
             return _NOTHING  # an object is no tuple
         self.links.link_call(result.call)
-        return _agreed(self._arrivals(result, inside))
+        return _agreed(self._arrivals(result, inside) or [None])
 
     def _node(self, node: ast.Name | ast.Attribute, scope: Scope) -> int | None:
         name = node.id if isinstance(node, ast.Name) else node.attr

@@ -11,6 +11,7 @@ import ast
 from eaglelint.trace.conditions import Members, guard_text
 from eaglelint.trace.graph import CallSite, Node, Scope
 from eaglelint.trace.links import Links
+from eaglelint.trace.nodes import all_nodes
 from eaglelint.trace.none_values import DEEPEST, default_is_none
 from eaglelint.trace.outline import Outline, Unparsable
 from eaglelint.trace.path_walk import MOST_PATHS, PathWalk, Run, TooManyPaths
@@ -178,7 +179,7 @@ class Nullness:
         """The names and attributes that a piece of code sets."""
         if node not in self._names_set:
             names = set()
-            for inner in ast.walk(node):
+            for inner in all_nodes(node):
                 if isinstance(inner, ast.Name | ast.Attribute) and isinstance(inner.ctx, ast.Store | ast.Del):
                     names.add(inner.id if isinstance(inner, ast.Name) else ast.unparse(inner))
             self._names_set[node] = frozenset(names)
@@ -202,7 +203,7 @@ class Nullness:
     def returns_of(self, scope: Scope) -> list[ast.Return] | None:
         """The return statements of a function; None where it yields what it gives back."""
         if scope not in self._returns:
-            inside = list(ast.walk(scope.function_node))
+            inside = all_nodes(scope.function_node)
             yields = any(isinstance(inner, ast.Yield | ast.YieldFrom) for inner in inside)
             self._returns[scope] = None if yields else [inner for inner in inside if isinstance(inner, ast.Return)]
         return self._returns[scope]

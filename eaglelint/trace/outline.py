@@ -16,6 +16,8 @@ from functools import cache
 from itertools import accumulate
 from pathlib import Path
 
+from eaglelint.trace.nodes import all_nodes, children
+
 __all__ = ["Block", "Outline", "Unparsable", "characters"]
 
 _MAX_SOURCE_BYTES = 8 * 1024 * 1024
@@ -148,7 +150,7 @@ class Outline:
             tree = self.function(block.outermost)
             self._imports[block] = [
                 node
-                for node in ast.walk(tree)
+                for node in all_nodes(tree)
                 if isinstance(node, ast.Import | ast.ImportFrom) and block.first <= node.lineno <= block.end
             ]
         return self._imports[block]
@@ -194,7 +196,7 @@ class Outline:
 
     def _collect(self, node: ast.AST, parent: Block | None, known: dict[tuple[str, int], Block]) -> None:
         assert self._whole is not None
-        for child in ast.iter_child_nodes(node):
+        for child in children(node):
             if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 kind = "class" if isinstance(child, ast.ClassDef) else "def"
                 first = min([child.lineno, *(item.lineno for item in child.decorator_list)])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from eaglelint.trace.conditions import Members, conjuncts
 from eaglelint.trace.graph import Scope
+from eaglelint.trace.nodes import all_nodes, children
 from eaglelint.trace.none_values import null_of
 from eaglelint.trace.outline import characters
 from eaglelint.trace.paths import Condition, Path, Test, merged
@@ -104,7 +105,7 @@ class PathWalk:
                 for case in node.cases:
                     out += self.block(case.body, self.forget([case.pattern], paths))
                 return out
-        for child in ast.iter_child_nodes(node):
+        for child in children(node):
             if isinstance(child, ast.expr):
                 paths = self.use(child, paths)
         return self.forget([node], paths)
@@ -123,7 +124,7 @@ class PathWalk:
         paths = self.use(node.value, paths)
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         for target in targets:
-            for inner in ast.walk(target):
+            for inner in all_nodes(target):
                 if isinstance(inner, ast.expr) and not isinstance(getattr(inner, "ctx", None), ast.Store):
                     self.note(inner, paths)
         found = [(target, index) for target in targets for index in self._positions(target)]
@@ -143,7 +144,7 @@ class PathWalk:
             yield None
         elif isinstance(target, ast.Tuple | ast.List):
             for position, element in enumerate(target.elts):
-                if any(isinstance(inner, ast.Name) and inner.id == self.name for inner in ast.walk(element)):
+                if any(isinstance(inner, ast.Name) and inner.id == self.name for inner in all_nodes(element)):
                     yield position if isinstance(element, ast.Name) else -1
 
     def _loop(self, node: ast.For | ast.AsyncFor | ast.While, paths: list[Path]) -> list[Path]:
@@ -188,7 +189,7 @@ class PathWalk:
                 isinstance(inner, exits)
                 or (isinstance(inner, ast.Name) and inner.id == self.name)
                 or (not self.name and isinstance(inner, ast.Call) and inner in self.calls)
-                for inner in ast.walk(node)
+                for inner in all_nodes(node)
             )
         return self._relevant[node]
 
@@ -197,7 +198,7 @@ class PathWalk:
         return any(
             isinstance(inner, ast.Name) and inner.id == self.name and isinstance(inner.ctx, ast.Store)
             for statement in body
-            for inner in ast.walk(statement)
+            for inner in all_nodes(statement)
         )
 
     def forget(self, nodes: Sequence[ast.AST], paths: list[Path]) -> list[Path]:
@@ -224,7 +225,7 @@ class PathWalk:
             case ast.Lambda():
                 return paths
         self.note(node, paths)
-        for child in ast.iter_child_nodes(node):
+        for child in children(node):
             if isinstance(child, ast.expr):
                 self.use(child, paths)
             elif isinstance(child, ast.keyword):

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Literal
 
 from eaglelint.trace.graph import Scope
+from eaglelint.trace.nodes import all_nodes
 
 __all__ = ["Condition", "Handed", "Null", "Path", "Test", "handed_to", "is_none", "merged", "opposite"]
 
@@ -30,12 +31,12 @@ class Test:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        return frozenset(inner.id for inner in ast.walk(self.node) if isinstance(inner, ast.Name))
+        return frozenset(inner.id for inner in all_nodes(self.node) if isinstance(inner, ast.Name))
 
     @cached_property
     def mentions(self) -> frozenset[str]:
         """Its names, and its attributes with what they are attributes of."""
-        paths = {ast.unparse(inner) for inner in ast.walk(self.node) if isinstance(inner, ast.Attribute)}
+        paths = {ast.unparse(inner) for inner in all_nodes(self.node) if isinstance(inner, ast.Attribute)}
         return self.names | paths
 
     @cached_property

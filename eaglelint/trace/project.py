@@ -11,6 +11,7 @@ from pathlib import Path
 
 from eaglelint.source.snapshot import Snapshot
 from eaglelint.trace.files import Files
+from eaglelint.trace.nodes import all_nodes
 from eaglelint.trace.outline import Block, Function, Outline, Unparsable
 
 __all__ = ["Class", "Def", "External", "Module", "Project", "Variable", "imports_of"]
@@ -177,7 +178,7 @@ class Project(Files):
         except Unparsable as error:
             self.skip(outline.display, error)
             return
-        for node in ast.walk(tree):
+        for node in all_nodes(tree):
             if isinstance(node, ast.Import | ast.ImportFrom):
                 for name, found in imports_of(node):
                     if name == "*":

@@ -6,6 +6,7 @@ import ast
 
 from eaglelint.trace.expressions import evaluate
 from eaglelint.trace.graph import Edge, Graph, Scope
+from eaglelint.trace.nodes import all_nodes, children
 from eaglelint.trace.project import imports_of
 from eaglelint.trace.walk import Walker, defaults
 
@@ -60,7 +61,7 @@ def _bound_names(tree: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]
     names: set[str] = set()
     outside: set[str] = set()
     arguments = tree.args
-    for argument in ast.walk(arguments):
+    for argument in all_nodes(arguments):
         if isinstance(argument, ast.arg):
             names.add(argument.arg)
     pending: list[ast.AST] = list(tree.body)
@@ -82,7 +83,7 @@ def _bound_names(tree: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]
                 names.add(name)
             case ast.MatchAs(name=str() as name) | ast.MatchStar(name=str() as name):
                 names.add(name)
-        pending += ast.iter_child_nodes(node)
+        pending += children(node)
     return frozenset(names - outside)
 
 

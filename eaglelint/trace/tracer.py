@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
 
@@ -55,6 +57,25 @@ def trace(
     for path in paths:
         if not path.exists():
             raise UnreadableInput(f"{path} does not exist. Check the path.")
+    with _uncollected():
+        return _trace(symbol, paths, start, end, mode, relative_to)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without looking for circles in what is read: nearly all of it is kept to the end."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _trace(
+    symbol: str, paths: Sequence[Path], start: str | None, end: str | None, mode: str | None, relative_to: Path | None
+) -> Trace:
     wanted = parse_symbol(symbol)
     project = Project(paths, relative_to=relative_to)
     links = Links(project, frozenset({wanted.name}), **({} if start or end else {"most_calls": _MOST_CALLS}))
@@ -216,13 +237,14 @@ def _occurrences(links: Links, reached: Reached, seeds: list[Node]) -> list[Occu
                 if other is None or (flow.certain and not other.certain) or (other.decides and not flow.decides):
                     known[end] = flow
     name = seeds[0].name if seeds else ""
-    nullness = Nullness(links)
-    none = {number: nullness.at(nodes[number]) for number in sorted(ordered, key=lambda n: nodes[n].name != name)}
-    values = Known(links)
+    nullness, knowledge = Nullness(links), Known(links)
+    mine_first = sorted(ordered, key=lambda number: nodes[number].name != name)
+    none = {number: nullness.at(nodes[number]) for number in mine_first}
+    values = {number: knowledge.at(nodes[number]) for number in mine_first}
     return [
         _occurrence(
             nodes[number],
-            values.at(nodes[number]),
+            values[number],
             none[number],
             tuple(sorted(flows.get(number, {}).values(), key=lambda f: f.to)),
         )

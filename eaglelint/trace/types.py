@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from eaglelint.trace.conditions import Members
+from eaglelint.trace.nodes import all_nodes
 from eaglelint.trace.outline import Block, Outline, Unparsable
 from eaglelint.trace.project import Class, Def, External, Meaning, Module, Project, imports_of
 
@@ -15,6 +16,7 @@ __all__ = ["Place", "Types"]
 _ENUMS = frozenset({"Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"})
 _TRANSPARENT = frozenset({"Optional", "Union", "Annotated", "Final", "ClassVar"})
 _DEEPEST = 6
+_TELLING = (ast.Assign, ast.AnnAssign, ast.withitem, ast.Call, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 class Place:
@@ -45,6 +47,7 @@ class Types:
         self._attributes: dict[tuple[Class, str], tuple[Class, ...]] = {}
         self._variables: dict[tuple[Outline, Block, str], tuple[Class, ...]] = {}
         self._outside: set[tuple[Class, str]] = set()
+        self._told: dict[ast.AST, list[ast.AST]] = {}
         self._enums: dict[Class, Members | None] = {}
 
     def of(self, node: ast.expr | None, place: Place, depth: int = 0) -> tuple[Class, ...]:
@@ -190,7 +193,7 @@ class Types:
         for argument in (*positional, *arguments.kwonlyargs):
             if argument.arg == name:
                 yield from self.annotation(argument.annotation, place.outline)
-        for node in ast.walk(tree):
+        for node in self._nodes(tree):
             match node:
                 case ast.Assign(targets=[ast.Name(id=target)], value=value) if target == name:
                     yield from self.of(value, place, depth + 1)
@@ -206,10 +209,16 @@ class Types:
                             yield meaning
 
     def _inner(self, outline: Outline, block: Block) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
-        for node in ast.walk(outline.function(block.outermost)):
+        for node in self._nodes(outline.function(block.outermost)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.lineno == block.line:
                 return node
         return None
+
+    def _nodes(self, tree: ast.AST) -> list[ast.AST]:
+        """What may say of which class something is: assignments, ``with``, ``isinstance``; and functions inside."""
+        if tree not in self._told:
+            self._told[tree] = [node for node in all_nodes(tree) if isinstance(node, _TELLING)]
+        return self._told[tree]
 
     def attribute(self, cls: Class, name: str, depth: int = 0) -> tuple[Class, ...]:
         """The classes that an attribute of a class's instances may be of."""
@@ -249,7 +258,7 @@ class Types:
     def _assigned(self, owner: Class, block: Block, name: str, depth: int) -> Iterator[Class]:
         tree = owner.outline.function(block)
         place = Place(owner.outline, block, tree)
-        for node in ast.walk(tree):
+        for node in self._nodes(tree):
             match node:
                 case ast.Assign(targets=targets, value=value):
                     if any(isinstance(t, ast.Attribute) and t.attr == name and _is_self(t.value) for t in targets):

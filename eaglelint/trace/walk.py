@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from eaglelint.trace.conditions import Guard
 from eaglelint.trace.expressions import evaluate
 from eaglelint.trace.graph import Edge, Graph, Scope, Source
+from eaglelint.trace.nodes import all_nodes, children
 from eaglelint.trace.places import Env
 from eaglelint.trace.statements import Statements
 
@@ -39,7 +40,7 @@ class Walker(Statements):
         handler = getattr(self, f"_{type(statement).__name__.lower()}", None)
         result: Env | None
         if handler is None:
-            for child in ast.iter_child_nodes(statement):
+            for child in children(statement):
                 if isinstance(child, ast.expr):
                     evaluate(self, child)
             result = self.env
@@ -208,7 +209,7 @@ class Walker(Statements):
         return reached
 
     def _pattern(self, pattern: ast.pattern, sources: list[Source]) -> None:
-        for inner in ast.walk(pattern):
+        for inner in all_nodes(pattern):
             names: list[str] = []
             if isinstance(inner, ast.MatchAs | ast.MatchStar) and inner.name:
                 names = [inner.name]
