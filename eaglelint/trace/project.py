@@ -89,6 +89,7 @@ class Project(Files):
         self._stars: dict[Outline, list[tuple[str, int]]] = {}
         self._assigned: dict[Outline, set[str]] = {}
         self._names: dict[Outline, str] = {}
+        self._modules: dict[str, Outline | None] = {}
         self._meanings: dict[tuple[Outline, str], Meaning | None] = {}
         self._mros: dict[Class, tuple[Class, ...]] = {}
         self._subclasses: dict[Class, tuple[Class, ...]] = {}
@@ -136,8 +137,11 @@ class Project(Files):
 
     def module(self, name: str) -> Outline | None:
         """The module of a dotted name below one of the roots."""
-        if not name:
-            return None
+        if name not in self._modules:
+            self._modules[name] = self._module(name) if name else None
+        return self._modules[name]
+
+    def _module(self, name: str) -> Outline | None:
         for root in self.roots:
             base = root.joinpath(*name.split("."))
             for path in (base.with_suffix(".py"), base / "__init__.py"):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-import gc
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -57,25 +55,6 @@ def trace(
     for path in paths:
         if not path.exists():
             raise UnreadableInput(f"{path} does not exist. Check the path.")
-    with _uncollected():
-        return _trace(symbol, paths, start, end, mode, relative_to)
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Without looking for circles in what is read: nearly all of it is kept to the end."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
-
-
-def _trace(
-    symbol: str, paths: Sequence[Path], start: str | None, end: str | None, mode: str | None, relative_to: Path | None
-) -> Trace:
     wanted = parse_symbol(symbol)
     project = Project(paths, relative_to=relative_to)
     links = Links(project, frozenset({wanted.name}), **({} if start or end else {"most_calls": _MOST_CALLS}))

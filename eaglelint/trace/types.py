@@ -16,6 +16,7 @@ __all__ = ["Place", "Types"]
 _ENUMS = frozenset({"Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"})
 _TRANSPARENT = frozenset({"Optional", "Union", "Annotated", "Final", "ClassVar"})
 _DEEPEST = 6
+_SET = re.compile(r"\bself\.(\w+)\s*(?::[^=\n]+)?=(?!=)")
 _TELLING = (ast.Assign, ast.AnnAssign, ast.withitem, ast.Call, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -47,6 +48,7 @@ class Types:
         self._attributes: dict[tuple[Class, str], tuple[Class, ...]] = {}
         self._variables: dict[tuple[Outline, Block, str], tuple[Class, ...]] = {}
         self._outside: set[tuple[Class, str]] = set()
+        self._set: dict[Block, frozenset[str]] = {}
         self._told: dict[ast.AST, list[ast.AST]] = {}
         self._enums: dict[Class, Members | None] = {}
 
@@ -234,7 +236,6 @@ class Types:
     def _find_attribute(self, cls: Class, name: str, depth: int) -> Iterator[Class]:
         if depth > _DEEPEST:
             return
-        assigns = re.compile(rf"\bself\.{re.escape(name)}\s*(?::[^=\n]+)?=(?!=)")
         for owner in self.project.mro(cls):
             found = False
             for statement in owner.node.body:
@@ -249,11 +250,17 @@ class Types:
                     node = owner.outline.function(block)
                     if any(isinstance(d, ast.Name) and "property" in d.id for d in node.decorator_list):
                         yield from self.annotation(node.returns, owner.outline)
-                elif assigns.search(owner.outline.text(block)):
+                elif name in self._set_in(owner.outline, block):
                     found = True
                     yield from self._assigned(owner, block, name, depth)
             if found:
                 return
+
+    def _set_in(self, outline: Outline, block: Block) -> frozenset[str]:
+        """The attributes of ``self`` that a method sets."""
+        if block not in self._set:
+            self._set[block] = frozenset(_SET.findall(outline.text(block)))
+        return self._set[block]
 
     def _assigned(self, owner: Class, block: Block, name: str, depth: int) -> Iterator[Class]:
         tree = owner.outline.function(block)
