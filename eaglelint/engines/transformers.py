@@ -56,7 +56,7 @@ class Transformers:
         """The classes of language models whose files capture outputs by hooks."""
         found = []
         for path in source.tree.files(source.package / "models"):
-            if not path.name.startswith("modeling_") or b"@capture_outputs" not in path.read_bytes():
+            if not path.name.startswith("modeling_") or b"@capture_outputs" not in source.tree.read(path):
                 continue
             module = source.tree.module_at(path)
             for name, info in module.index.classes.items() if module is not None else ():
