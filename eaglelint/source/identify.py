@@ -40,11 +40,13 @@ class Stream:
                 ignored = {before.output[j].terms for j in beside if before and j < len(before.output)}
                 entry = [t for t in machine.passes[index].entry if t.terms not in ignored]
                 changing = [t for t in entry if t.terms not in constant]
-                self._add(index, changing or entry)
+                self._add(index, _without_norms(changing or entry, machine.passes[index].output))
         if final is not None and all(map(_certain, final.terms)):
             self._whole.setdefault(final.terms, num_layers)
         if last is not None:
-            self._add(num_layers, [t for j, t in enumerate(last.output) if j not in beside])
+            parts = [t for j, t in enumerate(last.output) if j not in beside]
+            alike = len(_without_norms(list(last.entry), last.output)) < len(last.entry)
+            self._add(num_layers, _without_norms(parts, ()) if alike else parts)
 
     @staticmethod
     def _constant(machine: Machine) -> set[frozenset[Term]]:
@@ -110,6 +112,14 @@ class Stream:
         if layers == {last}:
             return Slot("partial", last + 1), None
         return UNKNOWN, f"a state inside layer {last}, between two of its branches"
+
+
+def _without_norms(parts: list[Tensor], output: tuple[Tensor, ...]) -> list[Tensor]:
+    """The tensors but the norm of another of them, computed in advance, which a layer with this output does not add."""
+    sums = {part.terms for part in parts}
+    added = {term for tensor in output for term in tensor.terms}
+    norms = [term for part in parts if isinstance(term := part.single(), Norm) and term.of.terms in sums]
+    return [part for part in parts if part.single() not in norms or part.single() in added]
 
 
 def _out_of_order(ran: list[int], num_layers: int, elsewhere: list[int]) -> str | None:

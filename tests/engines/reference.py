@@ -148,18 +148,30 @@ class _Run:
         self.entries: list[Counter[Any]] = []
         self.last: Counter[Any] = Counter()
         self.branches: dict[frozenset[Any], int] = {}
+        self.handed: list[_Tensor] = []
 
     def fresh(self) -> _Tensor:
         self.count += 1
         return _Tensor(Counter({f"t{self.count}": 1}))
 
     def enter(self, *values: Any) -> None:
+        self.handed = [value for value in values if isinstance(value, _Tensor)]
         self.entries.append(_total(values))
 
     def leave(self, result: Any) -> None:
         parts = result if isinstance(result, tuple) else (result,)
+        tensors = [part for part in parts if isinstance(part, _Tensor)]
+        # A norm of the stream that a layer is handed beside it, and that it does not add, is no part of it.
+        beside = [value for value in self.handed if _is_norm_of(value, self.handed)]
+        if beside and not any(term in part.terms for value in beside for term in value.terms for part in tensors):
+            self.entries[-1] = _total([value for value in self.handed if value not in beside])
+            parts = tuple(part for part in parts if not _is_norm_of(part, tensors))
         self.last = _total(parts)
         self.branches[parts[0].key] = len(self.entries)
+
+
+def _is_norm_of(value: Any, others: list[_Tensor]) -> bool:
+    return isinstance(value, _Tensor) and any(value.terms == {("norm", other.key): 1} for other in others)
 
 
 def _total(values: Any) -> Counter[Any]:

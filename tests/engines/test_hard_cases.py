@@ -403,6 +403,43 @@ for i, layer in enumerate(self.layers):
     hidden_states, residual = layer(hidden_states, residual, rotary)
 """),
     ),
+    "a layer that hands on the next one's normed input": Model(
+        layer_args="hidden_states, normed",
+        layer="""
+normed = self.input_layernorm(hidden_states) if normed is None else normed
+hidden_states = hidden_states + self.self_attn(normed)
+hidden_states = hidden_states + self.mlp(self.post_attention_layernorm(hidden_states))
+return hidden_states, self.input_layernorm(hidden_states)
+""",
+        loop="""
+hidden_states = self.embed_tokens(input_ids)
+normed = None
+aux = []
+for i, layer in enumerate(self.layers):
+    if i in self.layers_to_capture:
+        aux.append(hidden_states)
+    hidden_states, normed = layer(hidden_states, normed)
+return normed, aux
+""",
+    ),
+    "what a layer hands on normed is captured": Model(
+        layer_args="hidden_states, normed",
+        layer="""
+hidden_states = hidden_states + self.self_attn(normed)
+hidden_states = hidden_states + self.mlp(self.post_attention_layernorm(hidden_states))
+return hidden_states, self.input_layernorm(hidden_states)
+""",
+        loop="""
+hidden_states = self.embed_tokens(input_ids)
+normed = self.norm(hidden_states)
+aux = []
+for i, layer in enumerate(self.layers):
+    if i in self.layers_to_capture:
+        aux.append(normed)
+    hidden_states, normed = layer(hidden_states, normed)
+return normed, aux
+""",
+    ),
     "a class with its own way to set attributes": Model(
         methods="""
 def __setattr__(self, name, value):
