@@ -1,5 +1,8 @@
 """For how many of an engine's target classes the answer is exact, and why it is not for the others.
 
+A class that has a setter and certainly hands the draft no state, as one that takes pooled embeddings from a language
+model, defines no capture: the share of the answered is that of all others.
+
 python benchmarks/accuracy.py                  the releases pinned in tests/real/packages.py, fetched by hash
 python benchmarks/accuracy.py SOURCE ...       sglang@PATH, vllm@PATH: source trees or unpacked packages
 """
@@ -16,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parent.parent
-_STATUSES = ("exact", "conditional", "unknown")
+_STATUSES = ("exact", "conditional", "none", "unknown")
 _LAYERS = 12
 
 
@@ -81,17 +84,19 @@ def _handle(source: str):  # type: ignore[no-untyped-def]
 
 def _answer(source: str, case: Case, name: str, layers: int) -> Answer:
     from eaglelint.artifacts.target import TargetConfig
-    from eaglelint.derive import ServingRequest, derive_serving
+    from eaglelint.derive import Deriver, ServingRequest
 
     handle = _handle(source)
     target = handle.engine.target_class(handle.source, name)
     request = ServingRequest(
         target, layers, TargetConfig.synthetic(layers).data, case.kind, layer_ids=case.ids(layers) or "default"
     )
-    wiring = derive_serving(handle.engine, handle.source, request)
+    derivation = Deriver(handle.engine, handle.source, layers).derive(request)
+    wiring = derivation.wiring
     conditions = "; ".join(condition.text for condition in wiring.conditions)
     why = {"exact": "", "conditional": conditions, "unknown": wiring.reason or conditions}[wiring.status]
-    return Answer(handle.source.label, case, name, wiring.status, str(wiring), why)
+    status = "none" if wiring.status == "unknown" and derivation.hands_nothing_on else wiring.status
+    return Answer(handle.source.label, case, name, status, str(wiring), why)
 
 
 def report(answers: Sequence[Answer]) -> Iterator[str]:
@@ -99,13 +104,19 @@ def report(answers: Sequence[Answer]) -> Iterator[str]:
     groups: dict[tuple[str, Case], list[Answer]] = {}
     for answer in answers:
         groups.setdefault((answer.release, answer.case), []).append(answer)
-    yield "| release | draft | classes | exact | conditional | unknown |"
-    yield "|---|---|---|---|---|---|"
+    yield "| release | draft | classes | exact | conditional | hands none on | unknown | answered |"
+    yield "|---|---|---|---|---|---|---|---|"
     for (release, case), group in groups.items():
         counts = Counter(answer.status for answer in group)
         figures = " | ".join(str(counts[status]) for status in _STATUSES)
-        yield f"| {release} | {case} | {len(group)} | {figures} |"
-    for status, title, head in (("unknown", "Unknown", "reason"), ("conditional", "Conditional", "conditions")):
+        capturing = len(group) - counts["none"]
+        share = f"{(counts['exact'] + counts['conditional']) / capturing:.1%}" if capturing else "-"
+        yield f"| {release} | {case} | {len(group)} | {figures} | {share} |"
+    for status, title, head in (
+        ("unknown", "Unknown", "reason"),
+        ("none", "Has the setter, and hands the draft no state", "reason"),
+        ("conditional", "Conditional", "conditions"),
+    ):
         left = [answer for answer in answers if answer.status == status]
         if not left:
             continue

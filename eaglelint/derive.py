@@ -26,6 +26,7 @@ from eaglelint.wiring import Condition, Evidence, Fault, LayerIds, Slot, Stage, 
 __all__ = ["Derivation", "Deriver", "ServingRequest", "deep_recursion", "definition", "derive_serving", "reads_ids_at"]
 
 
+_NO_STATE = "no captured state was found"
 # What a setter raises for ids that the model cannot take. Elsewhere an exception may as well be our own misreading.
 _SETTER_FAULTS = frozenset(["IndexError", "NoSetter"])
 
@@ -120,6 +121,13 @@ class Derivation:
     layers_ran: bool = False
     raised: Raised | None = None
     cut_short: bool = False
+
+    @property
+    def hands_nothing_on(self) -> bool:
+        """Whether it is certain that the draft gets no state: an assertion stops it, or all layers ran for nothing."""
+        if self.raised is not None:
+            return self.raised.explicit and self.raised.kind == "AssertionError"
+        return self.layers_ran and self.wiring.reason == _NO_STATE
 
 
 def derive_serving(
@@ -452,7 +460,7 @@ def _wiring(
     if not first.slots or any(not slot.known for slot in first.slots):
         status = "unknown"
         if first.captures and not first.slots:
-            reasons.append("no captured state was found")
+            reasons.append(_NO_STATE)
     return replace(
         wiring,
         slots=first.slots,

@@ -319,6 +319,8 @@ class VLLM:
 
     def concatenate(self, machine: Machine, source: EngineSource, captured: Any) -> Any:
         """The runner's ``torch.cat`` over the list that the model returned."""
+        if captured is None:
+            return None
         worker = source.package / "v1" / "worker"
         newer = self._runner(machine, source, "eagle3") == "V2" and source.tree.is_dir(worker / "gpu")
         for directory in (worker / "gpu" / "spec_decode",) if newer else (worker,):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from eaglelint.derive import ServingRequest, derive_serving
+from eaglelint.derive import Deriver, ServingRequest, derive_serving
 from eaglelint.source.machine import Budget
 from eaglelint.source.stubs import Stub, load_stubs
 from eaglelint.wiring import Slot
@@ -374,3 +374,27 @@ for i, layer in enumerate(self.layers):
     target = {"num_hidden_layers": 12, "text_config": {"num_hidden_layers": 12}, "vision_config": {}}
     request = ServingRequest(binding, 12, target, layer_ids=(2, 6, 9))
     assert derive_serving(found.engine, found.source, request).status != "exact"
+
+
+HANDED_ON = {
+    "the states": (Model(), False),
+    "pooled, without them": (
+        Model(loop=BEFORE.replace("return hidden_states, aux", "return hidden_states, None")),
+        True,
+    ),
+    "none for these ids": (Model(setter="self.model.layers_to_capture = [99]"), True),
+    "an assertion": (Model(setter="assert not layer_ids, 'no capture here'\nself.model.layers_to_capture = []"), True),
+    "another error": (Model(setter="raise ValueError('a key is missing')"), False),
+    "what is not followed": (Model(loop="import os\nreturn os.pipe(input_ids)"), False),
+}
+
+
+@pytest.mark.parametrize("name", HANDED_ON)
+def test_that_no_state_is_handed_on_is_certain_or_not(tmp_path: Path, name: str) -> None:
+    """Where all layers ran and nothing came of it, or the code itself refuses; not where the run was lost."""
+    model, nothing = HANDED_ON[name]
+    found = handle(write_engine(tmp_path, model))
+    binding = found.engine.target_class(found.source, "LlamaForCausalLM")
+    assert binding is not None
+    request = ServingRequest(binding, 12, {"num_hidden_layers": 12}, layer_ids=(1, 5, 8))
+    assert Deriver(found.engine, found.source, 12).derive(request).hands_nothing_on is nothing
