@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from eaglelint.artifacts.checkpoint import Checkpoint
 from eaglelint.artifacts.draft import DraftConfig
 from eaglelint.artifacts.target import TargetConfig
-from eaglelint.survey.facts import Join, Unused
+from eaglelint.survey.facts import Join, NormStub, Unused
 
 if TYPE_CHECKING:
     from eaglelint.engines.base import DraftRegistry
@@ -32,6 +32,7 @@ class DraftClass:
         known: The classes of drafts that it registers.
         join: In which order the class joins the token's embedding and the hidden state; None where that is not plain.
         unused: What a draft of this class brings in vain.
+        norm_stubs: What stands in for its final norm and drops the residual.
     """
 
     engine: str
@@ -40,6 +41,7 @@ class DraftClass:
     known: tuple[str, ...]
     join: Join | None = None
     unused: tuple[Unused, ...] = ()
+    norm_stubs: tuple[NormStub, ...] = ()
 
 
 def draft_class(
@@ -66,7 +68,10 @@ def draft_class(
     join = handle.source.remember("draft's join", (vars(engine), found[:1]), lambda: _join(handle, engine, found))
     brings = checkpoint is not None and any(checkpoint.find(name) is not None for name in _OF_ITS_OWN)
     unused = _unused(handle, engine, draft, kind or draft.kind, target, found) if brings else ()
-    return DraftClass(handle.source.label, names, bool(found), known, join, unused)
+    stubs = handle.source.remember(
+        "draft's norm", (vars(engine), found[:1]), lambda: _norm_stubs(handle, engine, found)
+    )
+    return DraftClass(handle.source.label, names, bool(found), known, join, unused, stubs)
 
 
 def _join(handle: EngineHandle, engine: DraftRegistry, names: list[str]) -> Join | None:
@@ -74,6 +79,13 @@ def _join(handle: EngineHandle, engine: DraftRegistry, names: list[str]) -> Join
 
     binding = engine.draft_binding(handle.source, names[0]) if names else None
     return None if binding is None else join_of([binding.module])
+
+
+def _norm_stubs(handle: EngineHandle, engine: DraftRegistry, names: list[str]) -> tuple[NormStub, ...]:
+    from eaglelint.survey.norm_stubs import stubs_in
+
+    binding = engine.draft_binding(handle.source, names[0]) if names else None
+    return () if binding is None else tuple(stubs_in(binding.module, (names[0],)))
 
 
 def _unused(

@@ -17,6 +17,7 @@ __all__ = [
     "Join",
     "JoinedWhileNone",
     "KeyRead",
+    "NormStub",
     "Place",
     "Reader",
     "Refusal",
@@ -267,6 +268,18 @@ class UnreducedCapture:
 
 
 @dataclass(frozen=True, slots=True)
+class NormStub:
+    """A class in the place of a draft's final norm that gives the last branch without the residual.
+
+    ``drafts`` are the classes of drafts in its file.
+    """
+
+    cls: str
+    gives: Place
+    drafts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SharedByWeight:
     """A comparison of weights on each rank that decides whether the draft borrows ``module`` from the target."""
 
@@ -300,6 +313,7 @@ class EngineFacts:
         dropped_keys: What the adapters of foreign configs do not hand on.
         shared_by_weight: Where each rank decides for itself whether the draft borrows a module of the target's.
         unreduced: Captures of what may be one rank's share of a state.
+        norm_stubs: What stands in for the final norm of drafts and drops the residual.
     """
 
     name: str
@@ -315,3 +329,4 @@ class EngineFacts:
     shared_by_weight: tuple[SharedByWeight, ...] = ()
     unreduced: tuple[UnreducedCapture, ...] = ()
     joined_while_none: tuple[JoinedWhileNone, ...] = ()
+    norm_stubs: tuple[NormStub, ...] = ()

@@ -24,6 +24,7 @@ from eaglelint.survey.adapters import dropped_keys
 from eaglelint.survey.classes import survey_classes
 from eaglelint.survey.facts import ClassFacts, EngineFacts
 from eaglelint.survey.joined_none import joined_while_none
+from eaglelint.survey.norm_stubs import norm_stubs
 from eaglelint.survey.readers import readers
 from eaglelint.survey.reductions import unreduced_captures
 from eaglelint.survey.sharing import shared_by_weight
@@ -94,6 +95,7 @@ def engine_facts(handle: EngineHandle, classes: tuple[ClassFacts, ...]) -> Engin
         dropped_keys=source.remember("dropped keys", vars(engine), lambda: dropped_keys(engine, source)),
         unreduced=tuple(unreduced_captures(source, classes)),
         joined_while_none=source.remember("joins", (), lambda: joined_while_none(source)),
+        norm_stubs=source.remember("norm stubs", vars(engine), lambda: norm_stubs(engine, source)),
         shared_by_weight=source.remember("shared by weight", vars(engine), lambda: shared_by_weight(engine, source)),
     )
 
