@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from eaglelint.exported import Dropped
     from eaglelint.practice import Practice
     from eaglelint.serving import ServingEnd
-    from eaglelint.survey.facts import EngineFacts, Join, Run
+    from eaglelint.survey.facts import EngineFacts, Join, Place, Run
 
 __all__ = [
     "End",
@@ -201,6 +201,8 @@ def gather(
     classes = _draft_classes(pipeline, draft, kind, target, found.checkpoint)
     joined = any(cls.join is not None for cls in classes) and bool(pipeline.training)
     found = replace(found, draft_classes=classes, trained_join=_trained_join(pipeline) if joined else None)
+    if pipeline.training:
+        found = replace(found, uncounted_positions=_uncounted_positions(pipeline))
     progress("asking the rules")
     return found, problems + broken, notes + more, tuple(ends)
 
@@ -324,11 +326,22 @@ def _by_stack(
     return _Trained(found.wiring, found.problems, found.notes, found.dropped)
 
 
-def _trained_join(pipeline: PipelineInput) -> Join | None:
-    from eaglelint.trainers.joined import trained_join
+def _training_code(pipeline: PipelineInput) -> tuple[Path, ...]:
     from eaglelint.trainers.recipe import is_recipe
 
-    return trained_join(tuple(path for path in pipeline.training if not is_recipe(path)), Path.cwd())
+    return tuple(path for path in pipeline.training if not is_recipe(path))
+
+
+def _trained_join(pipeline: PipelineInput) -> Join | None:
+    from eaglelint.trainers.joined import trained_join
+
+    return trained_join(_training_code(pipeline), Path.cwd())
+
+
+def _uncounted_positions(pipeline: PipelineInput) -> tuple[Place, ...]:
+    from eaglelint.trainers.positions import uncounted_positions
+
+    return uncounted_positions(_training_code(pipeline), Path.cwd())
 
 
 def _declared(

@@ -128,6 +128,28 @@ def without_states(resolver: str) -> Project:
     )
 
 
+def converted(values: list[int]) -> Project:
+    """A draft with ids at the top level, for a target of 48 layers, as llama.cpp's converter takes it."""
+    draft = {**varied(DRAFT, eagle_config=NOTHING), IDS: values}
+    return project(draft, varied(TARGET, num_hidden_layers=48), options=("--serving", "llama.cpp==0274f0f"))
+
+
+def listed(*kinds: str) -> Project:
+    """A draft for Qwen3, and a vLLM that takes EAGLE-3 drafts for targets of these kinds only."""
+    check = f"""class SpeculativeConfig:
+    def _verify_args(self):
+        supported = {list(kinds)}
+        if self.method == "eagle3" and not any(
+            kind in self.target_model_config.hf_text_config.model_type for kind in supported
+        ):
+            raise ValueError(f"Eagle3 is only supported for {{supported}} models.")
+        return self
+"""
+    draft = {**varied(DRAFT, eagle_config=NOTHING), IDS: [2, 18, 33]}
+    target = varied(MINI, model_type="qwen3")
+    return project(draft, target, engine="mini-vllm", serving__vllm__config__speculative_dot_py=check)
+
+
 def alone(width: int) -> Project:
     """A whole model as the draft of another."""
     draft = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_hidden_layers": 16, "hidden_size": width,
@@ -229,6 +251,8 @@ CASES: tuple[Case, ...] = (
     Case("vllm-project/speculators#440", "a trainer's default ids are not written back", ("CAP001",),
          project({"speculators_model_type": "dflash", "mask_token_id": 5, "aux_hidden_state_layer_ids": None}),
          project({"speculators_model_type": "dflash", "mask_token_id": 5, "aux_hidden_state_layer_ids": [2, 18, 33]})),
+    Case("ggml-org/llama.cpp#18039", "a converter that ignores the config's ids", ("CFG001",),
+         converted([24, 30, 36]), project(ids([23, 29, 35]), varied(MINI, num_hidden_layers=48), engine="mini-sglang")),
     Case("NVIDIA/Model-Optimizer#300", "the default formula on a target of four layers", ("CAP004",),
          project(ids([2, 2, 1]), varied(TARGET, num_hidden_layers=4)), project(ids([0, 1, 2]), varied(TARGET, num_hidden_layers=4))),
     Case("NVIDIA/Model-Optimizer#1271", "even spacing gives one layer several times", ("CAP004",),
@@ -271,6 +295,8 @@ CASES: tuple[Case, ...] = (
          project(DFLASH, varied(TARGET, torch_dtype="bfloat16"), DFLASH_CHECKPOINT)),
     Case("SafeAILab/EAGLE#291", "no draft_vocab_size where EAGLE-3 is chosen", ("CFG005",),
          project(varied(DRAFT, draft_vocab_size=NOTHING)), GOOD),
+    Case("vllm-project/vllm#22333", "qwen is not on the list of targets that EAGLE-3 is let in for", ("SRV004",),
+         listed("llama"), listed("llama", "qwen")),
     # --- shapes ---
     Case("SafeAILab/EAGLE#294", "all hidden states are joined, not three", ("CAT003",),
          joined("hidden_states"), joined("(hidden_states[2], hidden_states[18], hidden_states[33])")),
@@ -375,12 +401,11 @@ RIGHT: tuple[Right, ...] = (
           mapped({"d2t": {"I64": [0] * 4}, "t2d": bits(*range(4))})),
 )  # fmt: skip
 
-_RELEASE = "the engine's release decides; it waits for profiles of releases"
 MISSED: tuple[Missed, ...] = (
-    Missed("ggml-org/llama.cpp#18039", "a converter that ignores the config's ids", "needs a profile of the converter"),
     Missed("vllm-project/vllm#11672", "norms that the checkpoint does not have are kept", "needs the parameters that the engine's class builds"),
-    Missed("vllm-project/vllm#22333", "a target that is not on the engine's list", "needs the engine's list of targets"),
-    Missed("vllm-project/vllm#39775", "a draft with another number of heads than its target", _RELEASE),
-    Missed("vllm-project/vllm#25883", "a draft inherits its verifier's quantisation", _RELEASE),
+    Missed("vllm-project/vllm#39775", "a draft with another number of heads than its target",
+           "some releases plan attention by the target's heads; that is not followed into each backend's plan"),
+    Missed("vllm-project/vllm#25883", "a draft inherits its verifier's quantisation",
+           "some releases hand the draft's layers the target's quantisation; that is not followed into the layers"),
     Missed("sgl-project/sglang#4351", "an AWQ target and a plain draft", "the report does not say what is wrong"),
 )  # fmt: skip

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from tests.reports.cases import OFFSETS, SMALL, SMALL_TARGET, Case, bits
-from tests.reports.parts import CHECKPOINT, DFLASH, DRAFT, TARGET, Project, project, varied
+from tests.reports.parts import CHECKPOINT, DFLASH, DRAFT, TARGET, Project, of_page, project, varied
 
 __all__ = ["TRAINING"]
 
@@ -359,4 +359,6 @@ TRAINING: tuple[Case, ...] = (
     Case("sgl-project/SpecForge#534", "fine-tuning makes another map", ("VOC004",), tuned({"I64": [2, 4, 6, 10]}), tuned(OFFSETS)),
     Case("vllm-project/vllm#49406", "training begins with token 0 and a state of zeros", ("TRN006",),
          first_row("input_ids", "padding(hidden_states)"), first_row("padding(input_ids, left=False)", "hidden_states")),
+    Case("NVIDIA-NeMo/Automodel#2376", "the offset of each step is not counted", ("ROP006",),
+         of_page("ROP006", "Example"), of_page("ROP006", "Use instead")),
 )  # fmt: skip
