@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from eaglelint.artifacts.checkpoint import Checkpoint
 from eaglelint.artifacts.draft import DraftConfig
-from eaglelint.finding import Finding, Related
+from eaglelint.finding import Edit, Finding, Related
 from eaglelint.rule import Facts, Rule
 
+from .._edits import set_value
 from .._header import stated_by
 from .._messages import switched_off
 
@@ -46,7 +48,8 @@ def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
         return
     if draft.kind != "eagle3" or draft.dialect == "speculators" or switched_off(draft):
         return
-    if stated_by(draft, "vocab_size") is not None and stated_by(draft, "draft_vocab_size") is None:
+    full = stated_by(draft, "vocab_size")
+    if full is not None and stated_by(draft, "draft_vocab_size") is None:
         yield rule.finding(
             "an EAGLE-3 draft without draft_vocab_size: readers of EAGLE-3 stop at it, and an EAGLE-1 or EAGLE-2 "
             "checkpoint has none",
@@ -54,8 +57,19 @@ def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
             confidence="possible",
             severity="warning",
             help="Write draft_vocab_size, equal to vocab_size for a full vocabulary, or serve the draft as EAGLE.",
+            edits=_with_size(draft, facts.checkpoint, full.value),
             identity=("no draft_vocab_size",),
         )
+
+
+def _with_size(draft: DraftConfig, checkpoint: Checkpoint | None, full: int) -> tuple[Edit, ...]:
+    """The size that the checkpoint's head has; without one to look at, that of the whole vocabulary."""
+    head = None if checkpoint is None else checkpoint.find("lm_head.weight")
+    if head is not None and len(head.shape) == 2:
+        edit = set_value(draft.document, ("draft_vocab_size",), head.shape[0], "safe", f"the rows of {head.name}")
+    else:
+        edit = set_value(draft.document, ("draft_vocab_size",), full, "unsafe", "the whole vocabulary")
+    return () if edit is None else (edit,)
 
 
 def _told(rule: Rule, facts: Facts, draft: DraftConfig) -> Iterator[Finding]:

@@ -23,7 +23,11 @@ class RopeBase:
 
     key: str
     value: float
-    span: Span
+    node: Node
+
+    @property
+    def span(self) -> Span:
+        return self.node.span
 
 
 def bases_of(draft: DraftConfig) -> tuple[RopeBase, ...]:
@@ -39,11 +43,11 @@ def bases_of_target(target: TargetConfig | None) -> tuple[RopeBase, ...]:
 
 def _bases(flat: Node | None, sections: list[Node | None]) -> Iterator[RopeBase]:
     if flat is not None and _is_number(flat.value):
-        yield RopeBase("rope_theta", flat.value, flat.span)
+        yield RopeBase("rope_theta", flat.value, flat)
     for key, section in zip(_SECTIONS, sections, strict=True):
         node = None if section is None else section.get("rope_theta")
         if node is not None and _is_number(node.value):
-            yield RopeBase(f"{key}.rope_theta", node.value, node.span)
+            yield RopeBase(f"{key}.rope_theta", node.value, node)
 
 
 def scaling_of(draft: DraftConfig) -> Node | None:

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 from eaglelint.artifacts.document import Node
 from eaglelint.artifacts.draft import DraftConfig
-from eaglelint.finding import Finding, Related
+from eaglelint.artifacts.target import TargetConfig
+from eaglelint.finding import Edit, Finding, Related
 from eaglelint.rule import Facts, Rule
 
+from .._edits import set_value
 from .._header import stated_by
 from .._messages import joined_with_and
 from ._settings import bases_of, bases_of_target, scaling_of, scaling_of_target, type_of
@@ -112,8 +114,18 @@ def _lost(rule: Rule, facts: Facts, draft: DraftConfig, scaling: Node | None) ->
         related=(Related("target", f"rope_type {kind}", theirs.span),),
         help="Where the draft was trained with the target's scaling, write it here; else lower "
         "max_position_embeddings to what it was trained on.",
+        edits=_copied(draft, facts.target, theirs),
         identity=("lost", str(kind)),
     )
+
+
+def _copied(draft: DraftConfig, target: TargetConfig | None, theirs: Node) -> tuple[Edit, ...]:
+    """The target's object at the place that the draft has for it, where both keep it in rope_scaling."""
+    same = target is not None and target.text_node("rope_scaling") is theirs
+    if not same or draft.node("max_position_embeddings") is None:
+        return ()
+    edit = set_value(draft.document, ("rope_scaling",), theirs.value, "unsafe", "the target's scaling")
+    return () if edit is None else (edit,)
 
 
 RULE = Rule(

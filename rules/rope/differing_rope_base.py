@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from eaglelint.finding import Finding, Related
+from eaglelint.finding import Edit, Finding, Related
 from eaglelint.rule import Facts, Rule
 
-from ._settings import bases_of, bases_of_target
+from .._edits import replace_value
+from ._settings import RopeBase, bases_of, bases_of_target
 
 __all__ = ["RULE"]
 
@@ -29,6 +30,7 @@ def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
             annotation=f"{differing.value:.15g} in {differing.key}",
             related=(Related("beside", f"{differing.key} {differing.value:.15g}", differing.span),),
             help="Write the base that the draft was trained with in both places.",
+            edits=_as_the_target(own, other),
             identity=("two", f"{own[0].value:.15g}", f"{differing.value:.15g}"),
         )
     elif own and other and all(base.value != own[0].value for base in other):
@@ -44,6 +46,15 @@ def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
             "the trainer to this config.",
             identity=("target", f"{own[0].value:.15g}", f"{other[-1].value:.15g}"),
         )
+
+
+def _as_the_target(own: tuple[RopeBase, ...], other: tuple[RopeBase, ...]) -> tuple[Edit, ...]:
+    """The target's base everywhere, where one place has it already: drafts are mostly set up like their target."""
+    bases = {base.value for base in other}
+    if len(bases) != 1 or not any(base.value in bases for base in own):
+        return ()
+    wrong = [base for base in own if base.value not in bases]
+    return tuple(replace_value(base.node, other[0].node.value, "unsafe", "the target's base") for base in wrong[:1])
 
 
 RULE = Rule(

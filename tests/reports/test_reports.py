@@ -63,6 +63,9 @@ MENDED_BY_EDITS = (
     "sgl-project/SpecForge#140",
     "vllm-project/speculators#188",
     "vllm-project/vllm#48894",
+    "SafeAILab/EAGLE#291",
+    "NVIDIA/Model-Optimizer#2221",
+    "vllm-project/speculators#574",
 )
 
 
