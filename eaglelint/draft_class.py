@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from eaglelint.artifacts.checkpoint import Checkpoint
 from eaglelint.artifacts.draft import DraftConfig
 from eaglelint.artifacts.target import TargetConfig
-from eaglelint.survey.facts import Join, NormStub, Unused
+from eaglelint.survey.facts import Join, NormStub, Rotary, Unused
 
 if TYPE_CHECKING:
     from eaglelint.engines.base import DraftRegistry
@@ -33,6 +33,7 @@ class DraftClass:
         join: In which order the class joins the token's embedding and the hidden state; None where that is not plain.
         unused: What a draft of this class brings in vain.
         norm_stubs: What stands in for its final norm and drops the residual.
+        rotary: Which numbers of a head it turns together, where somebody asked.
     """
 
     engine: str
@@ -42,6 +43,7 @@ class DraftClass:
     join: Join | None = None
     unused: tuple[Unused, ...] = ()
     norm_stubs: tuple[NormStub, ...] = ()
+    rotary: Rotary | None = None
 
 
 def draft_class(
@@ -51,6 +53,7 @@ def draft_class(
     checkpoint: Checkpoint | None = None,
     *,
     kind: str | None = None,
+    rotary: bool = False,
 ) -> DraftClass | None:
     """Look the draft's class up; ``None`` where the config names none, or the source registers no draft at all."""
     if not draft.architectures or draft.dialect == "speculators" or draft.embedded:
@@ -71,7 +74,8 @@ def draft_class(
     stubs = handle.source.remember(
         "draft's norm", (vars(engine), found[:1]), lambda: _norm_stubs(handle, engine, found)
     )
-    return DraftClass(handle.source.label, names, bool(found), known, join, unused, stubs)
+    turned = _rotary(handle, draft, kind or draft.kind, target) if rotary and found and target is not None else None
+    return DraftClass(handle.source.label, names, bool(found), known, join, unused, norm_stubs=stubs, rotary=turned)
 
 
 def _join(handle: EngineHandle, engine: DraftRegistry, names: list[str]) -> Join | None:
@@ -118,6 +122,19 @@ def _unused(
             "unused weights",
             (vars(engine), names[0], second.info.name, second.module.name, kind, draft.data, shapes),
             lambda: unused_weights(handle.source, engine, (first, second), kind, draft.data, shapes),
+        )
+
+
+def _rotary(handle: EngineHandle, draft: DraftConfig, kind: str, target: TargetConfig) -> Rotary | None:
+    from eaglelint.derive import deep_recursion
+    from eaglelint.engines.rotary import rotary_of
+
+    engine, source = handle.engine, handle.source
+    with deep_recursion():
+        return source.remember(
+            "rotary",
+            (vars(engine), kind, draft.data, target.data, target.num_layers),
+            lambda: rotary_of(engine, source, kind, draft.data, target.data, target.num_layers),
         )
 
 

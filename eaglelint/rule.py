@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from eaglelint.draft_class import DraftClass
     from eaglelint.exported import Dropped
     from eaglelint.practice import Practice
-    from eaglelint.survey.facts import EngineFacts, Join, Place, Refusal
+    from eaglelint.survey.facts import EngineFacts, Join, Place, Refusal, Rotary
     from eaglelint.wiring import Wiring
 
 __all__ = ["Check", "Facts", "Rule", "Served"]
@@ -63,7 +63,8 @@ class Facts:
     where the user named one. ``draft_classes`` says of each engine whose source is at hand whether it registers the
     draft's class, what that class makes of the draft's own weights, and in which order it joins the embedding and the
     hidden state; ``trained_join`` says the latter of the training code.
-    ``uncounted_positions`` are parameters of rotary embeddings in it that are never read.
+    ``trained_rotary`` says which numbers of a head that code turns together, and ``uncounted_positions`` are
+    parameters of rotary embeddings in it that are never read.
     ``dropped`` is what the run of a training stack set and the draft's config does not say.
 
     ``practice`` is what the training code was seen to do besides capturing; ``dump`` is what lies on the disk between
@@ -85,6 +86,7 @@ class Facts:
     launch: Launch | None = None
     draft_classes: tuple[DraftClass, ...] = ()
     trained_join: Join | None = None
+    trained_rotary: Rotary | None = None
     uncounted_positions: tuple[Place, ...] = ()
     dropped: tuple[Dropped, ...] = ()
     practice: Practice | None = None

@@ -24,14 +24,13 @@ from eaglelint.wiring import Slot, Wiring
 
 # What reads dumps and interprets source is imported where it starts: a scan of files alone does without.
 if TYPE_CHECKING:
-    from eaglelint.artifacts.checkpoint import Checkpoint
     from eaglelint.artifacts.dump import Dump
     from eaglelint.derive import ServingRequest
     from eaglelint.draft_class import DraftClass
     from eaglelint.exported import Dropped
     from eaglelint.practice import Practice
     from eaglelint.serving import ServingEnd
-    from eaglelint.survey.facts import EngineFacts, Join, Place, Run
+    from eaglelint.survey.facts import EngineFacts, Join, Run
 
 __all__ = [
     "End",
@@ -198,11 +197,11 @@ def gather(
     found, broken, more = with_files(
         found, pipeline.draft, pipeline.target, pipeline.launch, fine_tuned_from=pipeline.fine_tuned_from
     )
-    classes = _draft_classes(pipeline, draft, kind, target, found.checkpoint)
+    if pipeline.training:
+        found = _with_positions(found, pipeline)
+    classes = _draft_classes(pipeline, kind, found)
     joined = any(cls.join is not None for cls in classes) and bool(pipeline.training)
     found = replace(found, draft_classes=classes, trained_join=_trained_join(pipeline) if joined else None)
-    if pipeline.training:
-        found = replace(found, uncounted_positions=_uncounted_positions(pipeline))
     progress("asking the rules")
     return found, problems + broken, notes + more, tuple(ends)
 
@@ -225,21 +224,20 @@ def _is_another(draft: DraftConfig, target: TargetConfig) -> bool:
     return all(own is not None and other is not None and own.value != other.value for own, other in pairs)
 
 
-def _draft_classes(
-    pipeline: PipelineInput,
-    draft: DraftConfig,
-    kind: str,
-    target: TargetConfig | None,
-    checkpoint: Checkpoint | None,
-) -> tuple[DraftClass, ...]:
+def _draft_classes(pipeline: PipelineInput, kind: str, facts: Facts) -> tuple[DraftClass, ...]:
     """What each engine whose source is at hand makes of the draft's class."""
-    if not pipeline.serving:
+    if not pipeline.serving or facts.draft is None:
         return ()
     from eaglelint.draft_class import draft_class
     from eaglelint.serving import EngineHandle, open_serving
 
     ends = (open_serving(spec, root=Path.cwd()) for spec in pipeline.serving)
-    classes = (draft_class(end, draft, target, checkpoint, kind=kind) for end in ends if isinstance(end, EngineHandle))
+    rotary = facts.trained_rotary is not None
+    classes = (
+        draft_class(end, facts.draft, facts.target, facts.checkpoint, kind=kind, rotary=rotary)
+        for end in ends
+        if isinstance(end, EngineHandle)
+    )
     return tuple(found for found in classes if found is not None)
 
 
@@ -338,10 +336,15 @@ def _trained_join(pipeline: PipelineInput) -> Join | None:
     return trained_join(_training_code(pipeline), Path.cwd())
 
 
-def _uncounted_positions(pipeline: PipelineInput) -> tuple[Place, ...]:
-    from eaglelint.trainers.positions import uncounted_positions
+def _with_positions(facts: Facts, pipeline: PipelineInput) -> Facts:
+    from eaglelint.trainers.positions import trained_rotary, uncounted_positions
 
-    return uncounted_positions(_training_code(pipeline), Path.cwd())
+    code = _training_code(pipeline)
+    return replace(
+        facts,
+        trained_rotary=trained_rotary(code, Path.cwd()),
+        uncounted_positions=uncounted_positions(code, Path.cwd()),
+    )
 
 
 def _declared(

@@ -60,6 +60,7 @@ class FileIndex:
     A name that is bound in several places has its last unconditional binding, else its first. ``changes`` has, for each
     variable, the lines of all top-level statements that set or change it, in order; ``statements`` those of all that
     do more than define and import. ``alternatives``: the names that several sides of an ``if`` import, and its lines.
+    ``replaced``: imports whose name a class takes over; a base of that name is what was imported.
     """
 
     functions: dict[str, FunctionInfo] = field(default_factory=dict)
@@ -70,6 +71,7 @@ class FileIndex:
     changes: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     statements: list[tuple[int, int]] = field(default_factory=list)
     alternatives: dict[str, tuple[int, int]] = field(default_factory=dict)
+    replaced: dict[str, Import] = field(default_factory=dict)
 
 
 def index_source(source: bytes) -> FileIndex:
@@ -166,6 +168,8 @@ def _bind(index: FileIndex, kind: dict[str, Any], name: str, value: Any, conditi
     kinds: tuple[dict[str, Any], ...] = (index.functions, index.classes, index.imports)
     if conditional and any(name in other for other in kinds):
         return
+    if kind is index.classes and name in index.imports:
+        index.replaced[name] = index.imports[name]
     for other in kinds:
         other.pop(name, None)
     kind[name] = value

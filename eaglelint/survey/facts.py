@@ -21,6 +21,7 @@ __all__ = [
     "Place",
     "Reader",
     "Refusal",
+    "Rotary",
     "Run",
     "SharedByWeight",
     "StartUp",
@@ -213,6 +214,14 @@ class Join:
     """Where a draft's class joins the token's embedding and the hidden state, and which comes first."""
 
     order: tuple[str, str]
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Rotary:
+    """Which two numbers of a head are turned together: one of each half, or two neighbours; and where that is said."""
+
+    layout: Literal["half-split", "interleaved"]
     place: Place
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from textwrap import dedent
+from typing import Any
 
 import pytest
 
@@ -153,3 +154,37 @@ def test_what_is_no_python_is_a_syntax_error(source: bytes) -> None:
 def test_an_empty_file() -> None:
     """It has nothing, and that is no error."""
     assert index_source(b"").changes == {}
+
+
+def test_a_class_may_take_over_the_name_of_its_base() -> None:
+    """``class Layer(Layer)`` behind an import: the base is what was imported, as SGLang 0.5.9 writes its EAGLE-3 layers."""
+    found = index("""
+    from llama import Layer
+
+    class Layer(Layer):
+        pass
+
+    class Other:
+        pass
+    """)
+    assert found.replaced == {"Layer": Import("llama", "Layer")}
+    assert "Layer" not in found.imports
+
+
+def test_what_a_class_of_its_base_s_name_inherits(interpret: Any) -> None:
+    """The imported class is followed: its ``__init__`` sets what its heir of the same name has."""
+    found = interpret(
+        """
+        from llama import Layer
+
+        class Layer(Layer):
+            def __init__(self, n):
+                super().__init__(n)
+                self.more = 1
+
+        def main():
+            return Layer(3).heads, Layer(3).more
+        """,
+        llama="class Layer:\n    def __init__(self, n):\n        self.heads = 2 * n\n",
+    )
+    assert found == (6, 1)
