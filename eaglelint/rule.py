@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from eaglelint.artifacts.target import TargetConfig
     from eaglelint.artifacts.tokenizer import Tokenizer, TokenizerPair
     from eaglelint.draft_class import DraftClass
+    from eaglelint.draft_modules import DraftModules
     from eaglelint.exported import Dropped
     from eaglelint.practice import Practice
     from eaglelint.survey.facts import EngineFacts, Join, Place, Refusal, Rotary
@@ -63,6 +64,7 @@ class Facts:
     where the user named one. ``draft_classes`` says of each engine whose source is at hand whether it registers the
     draft's class, what that class makes of the draft's own weights, and in which order it joins the embedding and the
     hidden state; ``trained_join`` says the latter of the training code.
+    ``built`` is what that class builds and loads, where the checkpoint's header is known.
     ``trained_rotary`` says which numbers of a head that code turns together, and ``uncounted_positions`` are
     parameters of rotary embeddings in it that are never read.
     ``dropped`` is what the run of a training stack set and the draft's config does not say.
@@ -85,6 +87,7 @@ class Facts:
     tokenizers: TokenizerPair | None = None
     launch: Launch | None = None
     draft_classes: tuple[DraftClass, ...] = ()
+    built: tuple[DraftModules, ...] = ()
     trained_join: Join | None = None
     trained_rotary: Rotary | None = None
     uncounted_positions: tuple[Place, ...] = ()

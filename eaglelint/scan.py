@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from eaglelint.artifacts.dump import Dump
     from eaglelint.derive import ServingRequest
     from eaglelint.draft_class import DraftClass
+    from eaglelint.draft_modules import DraftModules
     from eaglelint.exported import Dropped
     from eaglelint.practice import Practice
     from eaglelint.serving import ServingEnd
@@ -201,7 +202,12 @@ def gather(
         found = _with_positions(found, pipeline)
     classes = _draft_classes(pipeline, kind, found)
     joined = any(cls.join is not None for cls in classes) and bool(pipeline.training)
-    found = replace(found, draft_classes=classes, trained_join=_trained_join(pipeline) if joined else None)
+    found = replace(
+        found,
+        draft_classes=classes,
+        trained_join=_trained_join(pipeline) if joined else None,
+        built=_built(pipeline, found, kind),
+    )
     progress("asking the rules")
     return found, problems + broken, notes + more, tuple(ends)
 
@@ -239,6 +245,20 @@ def _draft_classes(pipeline: PipelineInput, kind: str, facts: Facts) -> tuple[Dr
         if isinstance(end, EngineHandle)
     )
     return tuple(found for found in classes if found is not None)
+
+
+def _built(pipeline: PipelineInput, facts: Facts, kind: str) -> tuple[DraftModules, ...]:
+    """What the draft's class in each engine whose source is at hand builds, beside a checkpoint that is all there."""
+    draft, target, checkpoint = facts.draft, facts.target, facts.checkpoint
+    if draft is None or target is None or checkpoint is None or not checkpoint.complete or not pipeline.serving:
+        return ()
+    from eaglelint.draft_modules import draft_modules, modules_of
+    from eaglelint.serving import EngineHandle, open_serving
+
+    ends = (open_serving(spec, root=Path.cwd()) for spec in pipeline.serving)
+    names = modules_of(checkpoint)
+    found = (draft_modules(end, draft, target, kind, names) for end in ends if isinstance(end, EngineHandle))
+    return tuple(modules for modules in found if modules is not None)
 
 
 def _kind(pipeline: PipelineInput, draft: DraftConfig) -> str:

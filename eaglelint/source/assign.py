@@ -166,8 +166,12 @@ def delete(machine: Machine, target: cst.BaseExpression, frame: Frame) -> None:
             delete(machine, element.value, frame)
     elif isinstance(target, cst.Attribute):
         receiver = evaluate(machine, target.value, frame)
-        if isinstance(receiver, Instance) and target.attr.value in receiver.attrs:
-            machine.heap.delete(receiver.attrs, target.attr.value)
+        if not isinstance(receiver, Instance):
+            return
+        building = receiver.building[-1:] if frame.initialising is receiver else []
+        holder = next((held for held in (*building, receiver.attrs) if target.attr.value in held), None)
+        if holder is not None:
+            machine.heap.delete(holder, target.attr.value)
     elif isinstance(target, cst.Subscript):
         receiver = evaluate(machine, target.value, frame)
         key = evaluate_index(machine, target, frame)

@@ -26,11 +26,21 @@ class FunctionInfo:
     decorators: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Import:
+    """What a name was imported from: ``from module import attribute``, or a module where there is no attribute."""
+
+    module: str
+    attribute: str | None
+    level: int = 0
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ClassInfo:
     """A class: bases as written, methods, properties' setters, and class-level assignments by their lines.
 
     ``changes`` has, for each class variable, the lines of all statements of the body that set or change it.
+    ``shadowed`` is what its own name was imported from before, where that is a base: ``class Layer(Layer)``.
     """
 
     name: str
@@ -42,15 +52,7 @@ class ClassInfo:
     decorators: tuple[str, ...] = ()
     setters: dict[str, FunctionInfo] = field(default_factory=dict)
     changes: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Import:
-    """What a name was imported from: ``from module import attribute``, or a module where there is no attribute."""
-
-    module: str
-    attribute: str | None
-    level: int = 0
+    shadowed: Import | None = None
 
 
 @dataclass(slots=True)
@@ -60,7 +62,6 @@ class FileIndex:
     A name that is bound in several places has its last unconditional binding, else its first. ``changes`` has, for each
     variable, the lines of all top-level statements that set or change it, in order; ``statements`` those of all that
     do more than define and import. ``alternatives``: the names that several sides of an ``if`` import, and its lines.
-    ``replaced``: imports whose name a class takes over; a base of that name is what was imported.
     """
 
     functions: dict[str, FunctionInfo] = field(default_factory=dict)
@@ -71,7 +72,6 @@ class FileIndex:
     changes: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     statements: list[tuple[int, int]] = field(default_factory=list)
     alternatives: dict[str, tuple[int, int]] = field(default_factory=dict)
-    replaced: dict[str, Import] = field(default_factory=dict)
 
 
 def index_source(source: bytes) -> FileIndex:
@@ -109,7 +109,7 @@ def _index_block(body: list[ast.stmt], index: FileIndex, *, conditional: bool = 
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 _bind(index, index.functions, statement.name, _function(statement), conditional)
             case ast.ClassDef():
-                _bind(index, index.classes, statement.name, _class(statement), conditional)
+                _bind(index, index.classes, statement.name, _class(statement, index.imports), conditional)
             case ast.Import():
                 for alias in statement.names:
                     top = alias.name.split(".", 1)[0]
@@ -127,7 +127,7 @@ def _index_block(body: list[ast.stmt], index: FileIndex, *, conditional: bool = 
             case ast.If():
                 if not conditional:
                     index.alternatives |= dict.fromkeys(_imported_twice(statement), _lines(statement))
-                _index_block(statement.body, index, conditional=True)
+                _index_block(_without_stand_ins(statement), index, conditional=True)
                 _index_block(statement.orelse, index, conditional=True)
             case ast.Try():
                 _index_block(statement.body, index, conditional=True)
@@ -163,13 +163,21 @@ def _imported_names(body: list[ast.stmt]) -> set[str]:
     }
 
 
+def _without_stand_ins(statement: ast.If) -> list[ast.stmt]:
+    """The body, without classes for type checkers alone, in whose place the other side has the real ones."""
+    if not (statement.orelse and _is_type_checking(statement.test)):
+        return statement.body
+    real = FileIndex()
+    _index_block(statement.orelse, real)
+    names = {*real.functions, *real.classes, *real.imports, *real.assignments}
+    return [inner for inner in statement.body if not (isinstance(inner, ast.ClassDef) and inner.name in names)]
+
+
 def _bind(index: FileIndex, kind: dict[str, Any], name: str, value: Any, conditional: bool) -> None:
     """Bind a name; a second definition under a condition, or for a failed import, does not replace the first."""
     kinds: tuple[dict[str, Any], ...] = (index.functions, index.classes, index.imports)
     if conditional and any(name in other for other in kinds):
         return
-    if kind is index.classes and name in index.imports:
-        index.replaced[name] = index.imports[name]
     for other in kinds:
         other.pop(name, None)
     kind[name] = value
@@ -218,7 +226,7 @@ def _function(node: ast.FunctionDef | ast.AsyncFunctionDef) -> FunctionInfo:
     return FunctionInfo(node.name, first, node.end_lineno or node.lineno, _decorators(node))
 
 
-def _class(node: ast.ClassDef) -> ClassInfo:
+def _class(node: ast.ClassDef, imports: dict[str, Import]) -> ClassInfo:
     methods: dict[str, FunctionInfo] = {}
     setters: dict[str, FunctionInfo] = {}
     assignments: dict[str, tuple[int, int]] = {}
@@ -238,7 +246,9 @@ def _class(node: ast.ClassDef) -> ClassInfo:
     for statement in node.body:
         _note_changes(statement, changes)
     end = node.end_lineno or node.lineno
-    return ClassInfo(node.name, node.lineno, end, bases, methods, assignments, _decorators(node), setters, changes)
+    shadowed = imports.get(node.name) if node.name in bases else None
+    decorators = _decorators(node)
+    return ClassInfo(node.name, node.lineno, end, bases, methods, assignments, decorators, setters, changes, shadowed)
 
 
 def _flatten(body: list[ast.stmt]) -> list[ast.stmt]:

@@ -210,8 +210,10 @@ def class_mro(machine: Machine, cls: ClassValue) -> list[ClassValue | str]:
     sequences: list[list[ClassValue | str]] = []
     direct: list[ClassValue | str] = []
     for base in cls.info.bases:
-        value = _replaced(machine, cls) if base == cls.info.name else None
-        value = value or _dotted(machine, cls.module, base)
+        if base == cls.info.name and cls.info.shadowed is not None:
+            value = import_value(machine, cls.module, cls.info.shadowed)
+        else:
+            value = _dotted(machine, cls.module, base)
         entry: ClassValue | str = value if isinstance(value, ClassValue) else getattr(value, "name", base)
         direct.append(entry)
         sequences.append(list(class_mro(machine, entry)) if isinstance(entry, ClassValue) else [entry])
@@ -239,15 +241,6 @@ def _same_class(left: ClassValue | str, right: ClassValue | str) -> bool:
     if isinstance(left, str) or isinstance(right, str):
         return left == right
     return left.info is right.info
-
-
-def _replaced(machine: Machine, cls: ClassValue) -> ClassValue | None:
-    """The class that was imported under the name of this one: ``class Layer(Layer)`` behind an import of ``Layer``."""
-    found = cls.module.index.replaced.get(cls.info.name)
-    binding = machine.tree.resolve_import(cls.module, found) if found is not None else None
-    if isinstance(binding, Binding) and isinstance(binding.item, ClassInfo):
-        return ClassValue(binding.module, binding.item)
-    return None
 
 
 def _dotted(machine: Machine, module: SourceModule, dotted: str) -> Any:

@@ -11,7 +11,7 @@ from eaglelint.source.machine import Machine
 from eaglelint.source.slices import Site
 from eaglelint.source.values import ClassValue, Frame, Instance, Unknown
 
-__all__ = ["call_module_method"]
+__all__ = ["assigned_in_init", "call_module_method"]
 
 
 def call_module_method(
@@ -46,10 +46,15 @@ def _children(machine: Machine, module: Instance) -> dict[str, Any]:
     assert module.cls is not None
     names: dict[str, None] = {}
     for entry in reversed(class_mro(machine, module.cls)):
-        if isinstance(entry, ClassValue) and "__init__" in entry.info.methods:
-            info = entry.info.methods["__init__"]
-            names |= dict.fromkeys(_ASSIGNED.findall(entry.module.text(info.line, info.end_line)))
+        if isinstance(entry, ClassValue):
+            names |= dict.fromkeys(assigned_in_init(entry))
     values = {name: get_attribute(machine, module, name) for name in names}
     return {
         name: v for name, v in values.items() if v is not MISSING and (is_module(machine, v) or isinstance(v, Unknown))
     }
+
+
+def assigned_in_init(cls: ClassValue) -> list[str]:
+    """The attributes that the text of a class's own ``__init__`` assigns, in order."""
+    info = cls.info.methods.get("__init__")
+    return [] if info is None else _ASSIGNED.findall(cls.module.text(info.line, info.end_line))

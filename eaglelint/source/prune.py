@@ -198,6 +198,8 @@ def _collect(node: cst.CSTNode, effects: Effects, wanted: _Wanted) -> None:
             _target(node.target, effects)
         case cst.AsName():
             _target(node.name, effects)
+        case cst.Del():
+            _target(node.target, effects)
         case cst.FunctionDef():
             effects.names.add(node.name.value)
         case cst.Call():

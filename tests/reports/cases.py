@@ -23,6 +23,7 @@ from tests.reports.parts import (
     TARGET,
     Project,
     dflash_engine,
+    eagle_class,
     index,
     of_page,
     project,
@@ -102,6 +103,13 @@ def dump(path, input_ids):
 """
     options = ("--training", "training")
     return project(ids([1, 17, 32]), MINI, engine="mini-sglang", options=options, training__dump_dot_py=script)
+
+
+def eagle_norms(*kept: str) -> Project:
+    """An EAGLE draft without norms of its own before the attention and at the end, and a class that keeps some."""
+    draft = varied(EAGLE, architectures=["EagleLlamaForCausalLM"])
+    header = {**EAGLE_CHECKPOINT, "layers.0.post_attention_layernorm.weight": "BF16 [4096]"}
+    return project(draft, MINI, header, engine="mini-vllm", **eagle_class("post_attention_layernorm", *kept))
 
 
 def joined(what: str) -> Project:
@@ -261,6 +269,9 @@ CASES: tuple[Case, ...] = (
          project(DFLASH, checkpoint={**DFLASH_CHECKPOINT, "enc.aux_norm.weight": "BF16 [4096]"}),
          project(DFLASH, checkpoint=DFLASH_CHECKPOINT)),
     # --- keys, classes, kinds ---
+    Case("vllm-project/vllm#11672", "norms are kept that the checkpoint does not have", ("NRM006",),
+         eagle_norms("input_layernorm", "norm"), eagle_norms()),
+    Case("vllm-project/vllm#21086", "a norm at the end, over those before", ("NRM006",), eagle_norms("norm"), eagle_norms()),
     Case("vllm-project/vllm#27688", "use_aux_hidden_state is not read", ("CFG006",),
          without_states("return True"), without_states('return eagle_config.get("use_aux_hidden_state", True)')),
     Case("sgl-project/sglang#21272", "EAGLE for an EAGLE-3 draft", ("CFG005",),
@@ -402,7 +413,6 @@ RIGHT: tuple[Right, ...] = (
 )  # fmt: skip
 
 MISSED: tuple[Missed, ...] = (
-    Missed("vllm-project/vllm#11672", "norms that the checkpoint does not have are kept", "needs the parameters that the engine's class builds"),
     Missed("vllm-project/vllm#39775", "a draft with another number of heads than its target",
            "some releases plan attention by the target's heads; that is not followed into each backend's plan"),
     Missed("vllm-project/vllm#25883", "a draft inherits its verifier's quantisation",

@@ -20,6 +20,7 @@ __all__ = [
     "TARGET",
     "Project",
     "dflash_engine",
+    "eagle_class",
     "index",
     "of_page",
     "project",
@@ -145,6 +146,53 @@ def dflash_engine(setter: str) -> dict[str, str]:
     }
 
 
+def eagle_class(*kept: str) -> dict[str, str]:
+    """The small vLLM with a class for EAGLE drafts: ``kept`` are norms that its layer and its model have."""
+    layer = "".join(f"        self.{name} = RMSNorm(config.hidden_size)\n" for name in kept if name != "norm")
+    model = "        self.norm = RMSNorm(config.hidden_size)\n" if "norm" in kept else ""
+    return {
+        "serving__vllm__model_executor__models__registry_dot_py": _REGISTRY,
+        "serving__vllm__model_executor__models__llama_eagle_dot_py": _EAGLE_CLASS.replace("# LAYER\n", layer).replace(
+            "# MODEL\n", model
+        ),
+    }
+
+
+_REGISTRY = """_TEXT_GENERATION_MODELS = {"LlamaForCausalLM": ("llama", "LlamaForCausalLM")}
+_SPECULATIVE_DECODING_MODELS = {"EagleLlamaForCausalLM": ("llama_eagle", "EagleLlamaForCausalLM")}
+"""
+_EAGLE_CLASS = '''"""A class for EAGLE drafts."""
+
+import torch
+from torch import nn
+
+
+class RMSNorm(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+
+class EagleLayer(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.self_attn = nn.Linear(config.hidden_size, config.hidden_size)
+# LAYER
+
+
+class EagleModel(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.fc = nn.Linear(2 * config.hidden_size, config.hidden_size)
+        self.layers = nn.ModuleList([EagleLayer(config) for _ in range(config.num_hidden_layers)])
+# MODEL
+
+
+class EagleLlamaForCausalLM(nn.Module):
+    def __init__(self, *, vllm_config, prefix=""):
+        super().__init__()
+        self.model = EagleModel(vllm_config.speculative_config.draft_model_config.hf_config)
+'''
 _ALGORITHMS = '''"""The algorithms of a small engine."""
 
 from enum import Enum, auto

@@ -176,3 +176,29 @@ def test_what_one_statement_of_a_base_sets_is_one_object(interpret: Any) -> None
             return whole.first is whole.second
     """
     assert interpret(source) is True
+
+
+def test_an_attribute_that_init_deletes(interpret: Any) -> None:
+    """A subclass of the same name takes away what its base made, for one layer; or sets something else instead."""
+    source = """
+        from base import Layer
+
+        class Layer(Layer):
+            def __init__(self, number):
+                super().__init__()
+                if number == 0:
+                    del self.norm
+                if number == 2:
+                    del self.norm
+                    self.norm = "identity"
+
+        def main():
+            return [getattr(Layer(number), "norm", "none") for number in range(3)], Layer(0).other
+    """
+    base = """
+        class Layer:
+            def __init__(self):
+                self.norm = "norm"
+                self.other = "other"
+    """
+    assert interpret(source, base=base) == (["none", "norm", "identity"], "other")

@@ -114,6 +114,27 @@ def test_defaults_for_type_checkers() -> None:
     assert found.assignments == {"PORT": (3, 3)}
 
 
+def test_a_class_for_type_checkers_alone() -> None:
+    """The other side has the real one; what it only imports for them is kept, as lazy modules need it."""
+    found = index("""
+    if TYPE_CHECKING:
+        from a import B
+        class Base(Protocol): ...
+    else:
+        Base = Real
+        B = lazy("B")
+    """)
+    assert "Base" not in found.classes and found.assignments["Base"] == (5, 5)
+    assert found.imports["B"] == Import("a", "B")
+
+
+def test_a_base_of_the_same_name() -> None:
+    """class Layer(Layer) extends what was imported under that name before."""
+    found = index("from a import Layer\nclass Layer(Layer): pass\nclass Other(Layer): pass\n")
+    assert found.classes["Layer"].shadowed == Import("a", "Layer")
+    assert found.classes["Other"].shadowed is None
+
+
 @pytest.mark.parametrize(
     "source",
     [
@@ -154,21 +175,6 @@ def test_what_is_no_python_is_a_syntax_error(source: bytes) -> None:
 def test_an_empty_file() -> None:
     """It has nothing, and that is no error."""
     assert index_source(b"").changes == {}
-
-
-def test_a_class_may_take_over_the_name_of_its_base() -> None:
-    """``class Layer(Layer)`` behind an import: the base is what was imported, as SGLang 0.5.9 writes its EAGLE-3 layers."""
-    found = index("""
-    from llama import Layer
-
-    class Layer(Layer):
-        pass
-
-    class Other:
-        pass
-    """)
-    assert found.replaced == {"Layer": Import("llama", "Layer")}
-    assert "Layer" not in found.imports
 
 
 def test_what_a_class_of_its_base_s_name_inherits(interpret: Any) -> None:

@@ -1,15 +1,22 @@
-"""The checkpoint has biases of which the config says nothing, so that a loader leaves them out or refuses them."""
+"""The checkpoint has weights that a loader leaves out: below another prefix, two for one place, unannounced biases."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from eaglelint.artifacts.checkpoint import Checkpoint, Tensor
 from eaglelint.artifacts.draft import DraftConfig
-from eaglelint.finding import Finding, Span
+from eaglelint.draft_modules import modules_of
+from eaglelint.finding import Finding, Related, Span
 from eaglelint.rule import Facts, Rule
 
+from .._built import under_another_name
 from .._header import layer_tensors, tensor_row
+from .._messages import joined_with_and
+
+if TYPE_CHECKING:
+    from eaglelint.draft_modules import DraftModules
 
 __all__ = ["RULE"]
 
@@ -22,6 +29,8 @@ def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
     draft, checkpoint = facts.draft, facts.checkpoint
     if draft is None or checkpoint is None or draft.embedded or draft.kind in ("unknown", "mtp"):
         return
+    for built in facts.built:
+        yield from _by_loader(rule, draft, checkpoint, built)
     groups: tuple[tuple[list[Tensor], tuple[str, ...], str], ...] = (
         (_fc(checkpoint), _FC_FLAGS, "EAGLE heads of vLLM read eagle_fc_bias, EAGLE-3 heads of SGLang bias"),
         (_of_layers(checkpoint, "self_attn", _is_biased(draft)), ("attention_bias", "qkv_bias", "bias"), ""),
@@ -43,6 +52,51 @@ def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
             help=f"Write {flags[0]} true where the engine reads that, or train without the bias.",
             identity=(flags[0], *(tensor.name for tensor in tensors[:3])),
         )
+
+
+def _by_loader(rule: Rule, draft: DraftConfig, checkpoint: Checkpoint, built: DraftModules) -> Iterator[Finding]:
+    """What the loader of the engine's draft class, followed with the checkpoint's names, leaves out or overwrites."""
+    place = draft.key_span("architectures") or draft.span()
+    loader = (Related("loader", f"{built.cls}.load_weights", Span.at(*built.loader)),) if built.loader[0] else ()
+    left = under_another_name(built, modules_of(checkpoint))
+    if left:
+        name, module = next(iter(left.items()))
+        theirs, own = _prefixes(name, module.path)
+        yield rule.finding(
+            f"the loader of {built.cls} in {built.engine} leaves out {name}.weight"
+            f"{f' and {len(left) - 1} more that were asked for' if len(left) > 1 else ''}: the class has it as "
+            f"{module.path}, and no name below {theirs} is turned into one below {own}; those weights stay as "
+            "initialised",
+            place,
+            confidence="certain",
+            related=(*loader, Related("built", module.path, Span.at(module.file, module.line))),
+            help=f"Rename {theirs} to {own.removeprefix('model.')} in the checkpoint, or serve with a release that "
+            "takes its names.",
+            identity=("left out", built.engine, *left),
+        )
+    sources: dict[str, list[str]] = {}
+    for name, path in built.loaded or ():
+        sources.setdefault(path, []).append(name)
+    for path, names in sources.items():
+        if len(set(names)) > 1:
+            shown = joined_with_and(f"{name}.weight" for name in names)
+            yield rule.finding(
+                f"the loader of {built.cls} in {built.engine} puts {shown} into {path}, one over the other: "
+                "the last one stays",
+                place,
+                confidence="certain",
+                related=loader,
+                help="Keep the one that belongs there, or serve with a class that has a place for each.",
+                identity=("overwritten", built.engine, path, *names),
+            )
+
+
+def _prefixes(name: str, path: str) -> tuple[str, str]:
+    """What two names of one module begin with, as far as they differ."""
+    ours, theirs = name.split("."), path.split(".")
+    while len(ours) > 1 and len(theirs) > 1 and ours[-1] == theirs[-1]:
+        ours, theirs = ours[:-1], theirs[:-1]
+    return ".".join(ours), ".".join(theirs)
 
 
 def _fc(checkpoint: Checkpoint) -> list[Tensor]:
@@ -76,8 +130,8 @@ def _flag_span(draft: DraftConfig, flags: tuple[str, ...]) -> Span | None:
 
 RULE = Rule(
     code="WGT005",
-    name="unclaimed-bias",
-    summary="The checkpoint has biases that the config does not announce.",
+    name="unclaimed-weights",
+    summary="A loader leaves weights of the checkpoint out, or puts two into one place.",
     severity="error",
     check=_check,
 )
