@@ -17,8 +17,10 @@ __all__ = [
     "EAGLE",
     "EAGLE_CHECKPOINT",
     "NOTHING",
+    "SPECULATORS",
     "TARGET",
     "Project",
+    "adapter",
     "dflash_engine",
     "eagle_class",
     "index",
@@ -64,6 +66,17 @@ TARGET: dict[str, Any] = {
     "hidden_size": 4096,
     "vocab_size": 151936,
 }
+SPECULATORS: dict[str, Any] = {
+    "architectures": ["Eagle3DraftModel"],
+    "speculators_model_type": "eagle3",
+    "draft_vocab_size": 151936,
+    "eagle_aux_hidden_state_layer_ids": [2, 18, 33],
+    "speculators_config": {"algorithm": "eagle3", "verifier": {"name_or_path": "meta-llama/Llama-3.1-8B-Instruct"}},
+    "transformer_layer_config": {
+        key: DRAFT[key]
+        for key in ("model_type", "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "vocab_size")
+    },
+}  # fmt: skip
 CHECKPOINT: dict[str, Any] = {
     "fc.weight": "BF16 [4096, 12288]",
     "midlayer.self_attn.q_proj.weight": "BF16 [4096, 8192]",
@@ -158,6 +171,38 @@ def eagle_class(*kept: str) -> dict[str, str]:
     }
 
 
+def adapter(*copied: str) -> dict[str, str]:
+    """The small vLLM with an adapter of speculators' configs that hands these keys on, and a class that reads them."""
+    text = "".join(f'    to["{key}"] = config_dict.get("{key}", False)\n' for key in copied)
+    return {
+        "serving__vllm__model_executor__models__registry_dot_py": _REGISTRY.replace("Eagle", "Eagle3").replace(
+            "llama_eagle", "llama_eagle3"
+        ),
+        "serving__vllm__model_executor__models__llama_eagle3_dot_py": _READS_FLAGS,
+        "serving__vllm__transformers_utils__configs__speculators__algos_dot_py": _ADAPTER.replace("# KEYS\n", text),
+    }
+
+
+_READS_FLAGS = '''"""A class for EAGLE-3 drafts that reads where to norm."""
+
+from torch import nn
+
+
+class Eagle3LlamaForCausalLM(nn.Module):
+    def __init__(self, *, vllm_config, prefix=""):
+        super().__init__()
+        config = vllm_config.speculative_config.draft_model_config.hf_config
+        self.norm_output = getattr(config, "norm_output", False)
+        self.norm_before_fc = getattr(config, "norm_before_fc", False)
+'''
+_ADAPTER = '''"""The adapter of speculators' configs."""
+
+
+def update_eagle3(config_dict, to):
+    to["architectures"] = ["Eagle3LlamaForCausalLM"]
+    to["eagle_aux_hidden_state_layer_ids"] = config_dict.get("eagle_aux_hidden_state_layer_ids")
+# KEYS
+'''
 _REGISTRY = """_TEXT_GENERATION_MODELS = {"LlamaForCausalLM": ("llama", "LlamaForCausalLM")}
 _SPECULATIVE_DECODING_MODELS = {"EagleLlamaForCausalLM": ("llama_eagle", "EagleLlamaForCausalLM")}
 """

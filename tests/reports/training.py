@@ -6,7 +6,18 @@ import json
 from typing import Any
 
 from tests.reports.cases import OFFSETS, SMALL, SMALL_TARGET, Case, bits
-from tests.reports.parts import CHECKPOINT, DFLASH, DRAFT, TARGET, Project, of_page, project, varied
+from tests.reports.parts import (
+    CHECKPOINT,
+    DFLASH,
+    DRAFT,
+    SPECULATORS,
+    TARGET,
+    Project,
+    adapter,
+    of_page,
+    project,
+    varied,
+)
 
 __all__ = ["TRAINING"]
 
@@ -320,7 +331,15 @@ HEAD = 'self.target_head(batch["target"])'
 NORMED = 'self.target_head(self.target_norm(batch["target"]))'
 PRODUCT = 'F.linear(batch["target"], self.lm_head_weight)'
 NORMED_PRODUCT = 'F.linear(self.norm(batch["target"]), self.lm_head_weight)'
-BEFORE_FC = varied(DRAFT, eagle_config={**DRAFT["eagle_config"], "norm_before_fc": True})
+
+
+def flagged(checkpoint: dict[str, Any], *copied: str) -> Project:
+    """A draft in speculators' format that sets two norms, and an adapter that hands ``copied`` on."""
+    draft = varied(SPECULATORS, norm_output=True, norm_before_fc=True)
+    target = varied(TARGET, architectures=["LlamaForCausalLM"], model_type="llama")
+    header = {name.replace("midlayer", "layers.0"): shape for name, shape in checkpoint.items()}
+    return project(draft, target, header, engine="mini-vllm", **adapter(*copied))
+
 
 TRAINING: tuple[Case, ...] = (
     Case("lightseekorg/TorchSpec#89", "the label is the output of the last layer but one", ("CAP008",),
@@ -335,9 +354,9 @@ TRAINING: tuple[Case, ...] = (
          manifest([1, 9, 17, 25, 33], 6), manifest([1, 7, 14, 20, 27, 33], 6)),
     Case("vllm-project/speculators#705", "a loader takes off a last state that was not dumped", ("TRN003",),
          loaded(3), loaded(4)),
-    Case("vllm-project/speculators#610", "norm_before_fc without the norm in the checkpoint (norm_output, which an adapter drops, is not found)", ("NRM001",),
-         trained(BEFORE_FC, checkpoint=CHECKPOINT),
-         trained(BEFORE_FC, checkpoint={**CHECKPOINT, "input_norm.weight": "BF16 [12288]"})),
+    Case("vllm-project/speculators#610", "norm_output, which an adapter drops, and norm_before_fc without the norm", ("NRM001", "NRM002"),
+         flagged(CHECKPOINT, "norm_before_fc"),
+         flagged({**CHECKPOINT, "input_norm.weight": "BF16 [12288]"}, "norm_before_fc", "norm_output")),
     Case("sgl-project/SpecForge#879", "a flag for what is fed back leaves the logits without a norm", ("NRM005",),
          feedback(UNEVEN), feedback(EVEN)),
     Case("vllm-project/speculators#313", "targets without the final norm", ("NRM003",), dumped(HEAD), dumped(NORMED)),
