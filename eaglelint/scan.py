@@ -312,7 +312,11 @@ def _training(
     if pipeline.trained_by is not None:
         progress(f"deriving what {pipeline.trained_by} trains")
         return _by_stack(pipeline, draft, target, ends, kind)
-    if not pipeline.training or target is None:
+    if not pipeline.training:
+        from eaglelint.trainers.provenance import inferred_training
+
+        return _Trained(inferred_training(draft, None if target is None else target.num_layers))
+    if target is None:
         return _Trained()
     from eaglelint.trainers import derive_training
 

@@ -134,6 +134,7 @@ class Wiring:
 
     ``layer_ids`` are the ids as written in the config, ``"default"`` where the party's own default list
     was taken, ``None`` where no ids exist (a training script that captures by itself).
+    ``declared``: said by the user or by the config, not read in code; ``inferred``: by the config alone.
     ``ids_from`` is the key path that the party took the ids from; ``ignored`` lists key paths that hold ids
     and that the party never read. ``source`` is what was interpreted, ``sglang@PATH``; None for a profile.
     """
@@ -158,6 +159,7 @@ class Wiring:
     ids_from: tuple[str, ...] | None = None
     ignored: tuple[tuple[str, ...], ...] = ()
     declared: bool = field(default=False)
+    inferred: bool = False
     source: str | None = None
     stages: tuple[Stage, ...] = ()
     fc: Projection | None = None

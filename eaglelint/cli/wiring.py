@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +12,7 @@ import typer
 from eaglelint.cli import options as opt
 
 if TYPE_CHECKING:
+    from eaglelint.rule import Facts
     from eaglelint.wiring import Wiring
 
 __all__ = ["wiring"]
@@ -84,7 +86,7 @@ def wiring(
             by_pipeline.setdefault(pipeline.name, []).extend([*trained, *served])
             rows.setdefault(pipeline.name, []).extend(verdicts(facts))
             problems += [
-                *(f"note: {note}" for note in (*pipeline.notes, *notes)),
+                *(f"note: {note}" for note in (*pipeline.notes, *notes, *_origin(facts))),
                 *(f"error: {text}" for text in unreadable),
             ]
     for line in problems:
@@ -99,6 +101,17 @@ def wiring(
         typer.echo(_document(by_pipeline, format), nl=False)
     if any(line.startswith("error") for line in problems):
         raise typer.Exit(2)
+
+
+def _origin(facts: Facts) -> Iterator[str]:
+    """Where the config is from, where nobody said what it was trained on and the config does not tell it either."""
+    if facts.draft is None or facts.training is not None:
+        return
+    from eaglelint.trainers.provenance import provenance_note
+
+    note = provenance_note(facts.draft, None if facts.target is None else facts.target.num_layers)
+    if note is not None:
+        yield note
 
 
 def _document(by_pipeline: dict[str, list[Wiring]], format: WiringFormat) -> str:

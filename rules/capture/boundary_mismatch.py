@@ -64,7 +64,8 @@ def _mismatch(
         related = trained_row(training) + served_rows(wiring) + served_rows(other)
     edit = mended_list(facts, served)
     confidence = _confidence(training, wiring)
-    severity: Severity = "warning" if confidence == "possible" else "error"
+    guessed = training.inferred and confidence != "certain"
+    severity: Severity = "warning" if guessed or confidence == "possible" else "error"
     state = "nothing" if first.served is None else str(first.served)
     return rule.finding(
         message,
@@ -125,7 +126,9 @@ def _help(
     if shift is not None:
         distance = "one layer" if abs(shift) == 1 else f"{abs(shift)} layers"
         lines.append(f"Every slot is served {distance} too {'late' if shift > 0 else 'early'}.")
-    if training.declared:
+    if training.inferred:
+        lines.append(f"What was trained is {training.name}{_conditions(training)}. Say it with --trained-by.")
+    elif training.declared:
         lines.append(f"What was trained was not read but declared: {training.name.removeprefix('declared: ')}.")
     mended = None if served.mended_ids is None else list(served.mended_ids)
     rivals = rivals_of(facts, served)
@@ -144,13 +147,17 @@ def _help(
         lines.append(f"Write {mended}{where}: ids that {engine} turns into {training}.")
     else:
         lines.append(f"Write {mended}: ids that {engine} turns into {training}.")
-        if training.declared:
+        if training.declared and not training.inferred:
             lines.append("The list then no longer counts as declared: drop or change the declaration with it.")
     for condition in served.wiring.conditions[:2]:
         short = condition.slots is not None and 0 < len(condition.slots) <= _MOST_SLOTS_SHOWN
         slots = f", {' ⊕ '.join(map(str, condition.slots or ()))}" if short else ""
         lines.append(f"It is served otherwise {condition.text}{slots}.")
     return "\n".join(lines)
+
+
+def _conditions(training: Wiring) -> str:
+    return "".join(f", {condition.text}" for condition in training.conditions)
 
 
 def _shift(training: Wiring, wiring: Wiring, mismatches: tuple[Mismatch, ...]) -> int | None:

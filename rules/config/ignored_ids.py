@@ -55,7 +55,7 @@ def _ignored(
     rule: Rule, facts: Facts, draft: DraftConfig, served: Served, unread: tuple[DraftLayerIds, ...]
 ) -> Finding:
     wiring, engine, training = served.wiring, engine_of(served.wiring), facts.training
-    if training is not None and not all_known(training):
+    if training is not None and (not all_known(training) or (training.inferred and training.status != "exact")):
         training = None
     ids = unread[0]
     places = joined_with_and((key_phrase(path) for path in served.looks_in), "or") if served.looks_in else ""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from eaglelint.artifacts.draft import DraftConfig
-from eaglelint.trainers.provenance import contradiction, origin_of
+from eaglelint.trainers.provenance import contradiction, inferred_training, origin_of, provenance_note
 
 
 def draft(data: dict[str, Any]) -> DraftConfig:
@@ -23,6 +23,15 @@ def draft(data: dict[str, Any]) -> DraftConfig:
             ("speculators", "0.9.0", "boundary", "certain"),
         ),
         ({"speculators_config": {}}, ("speculators", None, None, "certain")),
+        (
+            {"speculators_config": {}, "eagle_aux_hidden_state_layer_ids": [2, 16, 29]},
+            ("speculators", None, "boundary", "likely"),
+        ),
+        # 0.4.0 captured behind the layer, and its config has the key too: what was written there is not told.
+        (
+            {"speculators_config": {}, "speculators_version": "0.4.0", "eagle_aux_hidden_state_layer_ids": [2, 16, 29]},
+            ("speculators", "0.4.0", None, "certain"),
+        ),
         (
             {"_torchspec_version": "0.1", "eagle_config": {"eagle_aux_hidden_state_layer_ids": [1, 15, 28]}},
             ("torchspec", "0.1", None, "certain"),
@@ -57,3 +66,43 @@ def test_only_a_declaration_contradicts() -> None:
     assert contradiction(declared, "speculators", "speculators 0.9.0") is None
     likely = draft({"eagle_config": {"eagle_aux_hidden_state_layer_ids": [1, 15, 28]}})
     assert contradiction(likely, "modelopt", "modelopt 0.47.0") is None
+
+
+@pytest.mark.parametrize(
+    ("data", "slots", "status"),
+    [
+        (
+            {"speculators_config": {}, "speculators_version": "0.9.0", "eagle_aux_hidden_state_layer_ids": [3, 7, 11]},
+            "h[3] ⊕ h[7] ⊕ h[11]",
+            "exact",
+        ),
+        (
+            {"speculators_config": {}, "eagle_aux_hidden_state_layer_ids": [3, 7, 11]},
+            "h[3] ⊕ h[7] ⊕ h[11]",
+            "conditional",
+        ),
+        ({"eagle_config": {"eagle_aux_hidden_state_layer_ids": [3, 7, 11]}}, "h[4] ⊕ h[8] ⊕ h[12]", "conditional"),
+        ({"dflash_config": {"target_layer_ids": [3, 7]}, "num_target_layers": 32}, "h[4] ⊕ h[8]", "conditional"),
+        # Either usual list tells by itself, and so does the last boundary.
+        ({"eagle_aux_hidden_state_layer_ids": [1, 15, 28]}, "h[2] ⊕ h[16] ⊕ h[29]", "conditional"),
+        ({"eagle_aux_hidden_state_layer_ids": [2, 16, 29]}, "h[2] ⊕ h[16] ⊕ h[29]", "conditional"),
+        ({"eagle_aux_hidden_state_layer_ids": [4, 20, 32]}, "h[4] ⊕ h[20] ⊕ h[32]", "conditional"),
+        # Undecidable; keys against ids; an order that the trainer knows; a state that does not exist.
+        ({"eagle_aux_hidden_state_layer_ids": [4, 20, 30]}, None, None),
+        ({"eagle_config": {"eagle_aux_hidden_state_layer_ids": [2, 16, 29]}}, None, None),
+        ({"eagle_config": {"eagle_aux_hidden_state_layer_ids": [11, 3, 7]}}, None, None),
+        ({"eagle_config": {"eagle_aux_hidden_state_layer_ids": [3, 7, 32]}}, None, None),
+    ],
+)
+def test_what_a_config_tells_of_its_training(data: dict[str, Any], slots: str | None, status: str | None) -> None:
+    """For a target of 32 layers: exact only where the config declares it."""
+    found = inferred_training(draft(data), 32)
+    assert (None if found is None else str(found), None if found is None else found.status) == (slots, status)
+
+
+def test_a_note_where_the_writer_is_known_and_its_ids_are_not() -> None:
+    """And none where the wiring says it, or nothing does."""
+    converted = draft({"_torchspec_version": "0.1", "eagle_config": {"eagle_aux_hidden_state_layer_ids": [3, 7, 11]}})
+    assert "written certainly by torchspec 0.1" in (provenance_note(converted, 32) or "")
+    assert provenance_note(draft({"eagle_config": {"eagle_aux_hidden_state_layer_ids": [3, 7, 11]}}), 32) is None
+    assert provenance_note(draft({"eagle_aux_hidden_state_layer_ids": [4, 20, 30]}), 32) is None
