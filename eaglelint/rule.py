@@ -38,6 +38,8 @@ class Served:
         mended_ids: Ids with which this engine, verified by another derivation, serves just what was trained;
             None where the training is not known or no such ids were found.
         uncaptured: Positions in ``wiring.layer_ids`` whose state never reaches the draft.
+        option: Where the engine is told its layers outside of the draft's config: the option's name, and the ids that
+            make it serve what was trained.
         refusal: What the engine's own check says against this kind of draft for the target; None where it is let in.
     """
 
@@ -46,6 +48,7 @@ class Served:
     mended_ids: tuple[int, ...] | None = None
     uncaptured: tuple[int, ...] = ()
     refusal: Refusal | None = None
+    option: tuple[str, tuple[int, ...]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,7 +173,12 @@ def gather(
         for spec in pipeline.serving:
             assert target is not None
             progress(f"deriving what {spec} serves")
-            ends.append(_serve(open_serving(spec, root=Path.cwd()), kind, draft, target, options, deployment))
+            try:
+                ends.append(_serve(open_serving(spec, root=Path.cwd()), kind, draft, target, options, deployment))
+            except UnreadableInput as error:
+                if not pipeline.usual_serving:
+                    raise
+                notes += (str(error),)
     missing = tuple(
         f"{display_path(path)} does not exist. Check --training." for path in pipeline.training if not path.exists()
     )
@@ -313,7 +318,7 @@ def _training(
         progress(f"deriving what {pipeline.trained_by} trains")
         return _by_stack(pipeline, draft, target, ends, kind)
     if not pipeline.training:
-        from eaglelint.trainers.provenance import inferred_training
+        from eaglelint.provenance import inferred_training
 
         return _Trained(inferred_training(draft, None if target is None else target.num_layers))
     if target is None:
@@ -442,7 +447,8 @@ def judge(
     asked = draft.layer_ids or (training is not None and training.slots and training.slots != wiring.slots)
     looks_in = _places(source, request, draft) if wiring.layer_ids == "default" and asked else ()
     mended = _mended(source, request, wiring, training, looks_in)
-    return Served(wiring, looks_in, mended, _uncaptured(source, request, wiring), source.refusal(request))
+    option = mended_option(source, request, wiring, training)
+    return Served(wiring, looks_in, mended, _uncaptured(source, request, wiring), source.refusal(request), option)
 
 
 def _class_of(source: ServingEnd, target: TargetConfig, options: Options) -> Any:
@@ -494,6 +500,25 @@ def _mended(
             return ids
         if attempt.slots == training.slots and attempt.status == "exact":
             return ids
+    return None
+
+
+def mended_option(
+    source: ServingEnd, request: ServingRequest, wiring: Wiring, training: Wiring | None
+) -> tuple[str, tuple[int, ...]] | None:
+    """The option of an engine that was read by hand, and the ids that make it serve what was trained."""
+    from eaglelint.serving import ProfileHandle
+
+    if training is None or not isinstance(source, ProfileHandle) or not source.profile.by_hand:
+        return None
+    mapping = next((mapping for mapping in source.profile.mappings if mapping.rule is not None), None)
+    boundaries = [slot.boundary for slot in training.slots if slot.form == "stream" and slot.boundary is not None]
+    if mapping is None or mapping.rule is None or not boundaries or wiring.slots == training.slots:
+        return None
+    for shift in (0, 1) if len(boundaries) == len(training.slots) else ():
+        ids = tuple(boundary - shift for boundary in boundaries)
+        if source.wiring(replace(request, draft_data=None, layer_ids=ids)).slots == training.slots:
+            return mapping.rule.set_name, ids
     return None
 
 

@@ -9,7 +9,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT))
 from eaglelint.artifacts.draft import DraftConfig  # noqa: E402
 from eaglelint.deployment import parse_assumptions  # noqa: E402
 from eaglelint.derive import ServingRequest  # noqa: E402
-from eaglelint.scan import judge  # noqa: E402
+from eaglelint.scan import judge, mended_option  # noqa: E402
 from eaglelint.serving import EngineHandle, ProfileHandle, open_serving, open_source  # noqa: E402
 from eaglelint.trainers.base import HandOver, Run  # noqa: E402
 from eaglelint.trainers.bench import Step  # noqa: E402
@@ -330,7 +330,7 @@ def matrix_page(sources: Sources, releases: Releases = RELEASES) -> str:
         f"Each row is one stack's export for a Llama of {N} layers: its default, and the ids {list(EXPLICIT)}.",
         "A cell says whether the engine serves the draft what it was trained on; else what it serves, and the ids that",
         "make it serve that. `eaglelint wiring --trained-by STACK@PATH` shows the row of your own draft, and",
-        "`scan --fix --unsafe-fixes` writes the ids for the engine that `--serving` names.",
+        "`eaglelint wiring --fix` writes the ids for the engine that `--serving` names.",
         "",
         "† By hand, not derived: `eaglelint engines list` names each fact and its file. Neither asks the draft's",
         "config for layers: TensorRT-LLM has an option, llama.cpp a key of the GGUF file.",
@@ -429,13 +429,9 @@ def by_hand(spec: str, training: StackTraining, kind: str, draft: dict[str, Any]
         return "unknown"
     if not compare(training.wiring, wiring):
         return "yes"
-    boundaries = [slot.boundary for slot in trained if slot.boundary is not None]
-    for shift in (0, 1):
-        ids = tuple(boundary - shift for boundary in boundaries)
-        told = end.wiring(replace(request, draft_data=None, layer_ids=ids))
-        (mapping,) = end.profile.mappings
-        if told.slots == trained and mapping.rule is not None:
-            return f"no: {wiring}; give `{mapping.rule.set_name}` {list(ids)}"
+    option = mended_option(end, request, wiring, training.wiring)
+    if option is not None:
+        return f"no: {wiring}; give `{option[0]}` {list(option[1])}"
     return f"no: {wiring}"
 
 

@@ -12,7 +12,10 @@ import typer
 from eaglelint.cli import options as opt
 
 if TYPE_CHECKING:
+    from eaglelint.project.pipelines import PipelineInput
     from eaglelint.rule import Facts
+    from eaglelint.scan import Options
+    from eaglelint.session import Session
     from eaglelint.wiring import Wiring
 
 __all__ = ["wiring"]
@@ -44,9 +47,19 @@ def wiring(
     format: Annotated[
         WiringFormat, typer.Option("--format", help="A table, a picture (svg, html, mermaid), or JSON.")
     ] = WiringFormat.table,
+    fix: Annotated[
+        bool,
+        typer.Option("--fix", help="Write the list with which the one engine of --serving serves what was trained."),
+    ] = False,
+    diff: Annotated[
+        bool, typer.Option("--diff", help="Print what --fix would change, write nothing; exit with 1 if it would.")
+    ] = False,
     no_cache: opt.NoCache = False,
 ) -> None:
-    """Show which hidden states reach the draft's fc, in which order: trained against served, with the lines."""
+    """Show which hidden states reach the draft's fc, in which order: trained against served, with the lines.
+
+    Without --serving the draft is held against every release whose profile is bundled.
+    """
     from rich.console import Console
 
     from eaglelint.cache.units import caching
@@ -75,11 +88,15 @@ def wiring(
     )
     if not session.pipelines:
         raise WrongUsage("There is no draft to show: none was found. Name its config with --draft PATH.")
+    if fix or diff:
+        _mend(session, diff)
+        return
     by_pipeline: dict[str, list[Wiring]] = {}
     problems: list[str] = []
     rows: dict[str, list[str]] = {}
     with caching(session.cache), progress_bar() as progress:
-        for pipeline in session.pipelines:
+        for named in session.pipelines:
+            pipeline = _with_engines(named, session.options)
             facts, unreadable, notes, _ = gather(pipeline, session.options, progress)
             trained = [facts.training] if facts.training is not None else []
             served = [end.wiring for end in facts.servings]
@@ -103,11 +120,47 @@ def wiring(
         raise typer.Exit(2)
 
 
+def _with_engines(pipeline: PipelineInput, options: Options) -> PipelineInput:
+    """The pipeline with every bundled release, where no engine was named and the target's class is known."""
+    if pipeline.serving or not (pipeline.target or (options.num_layers and options.target_class)):
+        return pipeline
+    from eaglelint.engines.profile_file import bundled_engines, bundled_versions
+
+    every = tuple(f"{engine}=={version}" for engine in bundled_engines() for version in bundled_versions(engine))
+    return replace(pipeline, serving=every, usual_serving=True)
+
+
+def _mend(session: Session, diff: bool) -> None:
+    """Write the edit for the named engine, or print it."""
+    from eaglelint.cache.units import caching
+    from eaglelint.cli.progress import progress_bar
+    from eaglelint.fix import unified_diff, write_changes
+    from eaglelint.mend import mend
+
+    with caching(session.cache), progress_bar() as progress:
+        mended = mend(session.pipelines, session.options, progress)
+    result = mended.fixed.result
+    for line in (*(f"note: {note}" for note in result.notes), *(f"error: {text}" for text in result.problems)):
+        typer.echo(line, err=True)
+    if diff:
+        typer.echo(unified_diff(mended.fixed.changes), nl=False)
+    else:
+        write_changes(mended.fixed.changes)
+    for change in mended.fixed.changes:
+        edits = "1 edit" if change.count == 1 else f"{change.count} edits"
+        typer.echo(f"{'would make' if diff else 'made'} {edits} in {change.path}", err=True)
+    typer.echo(mended.sentence, err=True)
+    if result.problems:
+        raise typer.Exit(2)
+    if not mended.serves or (diff and mended.fixed.changes):
+        raise typer.Exit(1)
+
+
 def _origin(facts: Facts) -> Iterator[str]:
     """Where the config is from, where nobody said what it was trained on and the config does not tell it either."""
     if facts.draft is None or facts.training is not None:
         return
-    from eaglelint.trainers.provenance import provenance_note
+    from eaglelint.provenance import provenance_note
 
     note = provenance_note(facts.draft, None if facts.target is None else facts.target.num_layers)
     if note is not None:

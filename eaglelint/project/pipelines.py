@@ -35,6 +35,7 @@ class PipelineInput:
         launch: A script with the command that starts the engine.
         dump: Hidden states that were dumped for training: a directory of samples, or one.
         fine_tuned_from: The draft that this one was trained further from.
+        usual_serving: The engines are all that are bundled; nobody named one.
         guessed_target: The target is the one that lies nearest; nobody said that the draft belongs to it.
         notes: Sentences on what was left open, for standard error.
     """
@@ -53,6 +54,7 @@ class PipelineInput:
     captured_by: tuple[str, ...] = ()
     dump: Path | None = None
     fine_tuned_from: Path | None = None
+    usual_serving: bool = False
 
 
 def assemble_pipelines(

@@ -30,6 +30,8 @@ def verdicts(facts: Facts) -> Iterator[str]:
 
 def _edit(served: Served) -> str:
     place = served.wiring.ids_from or (served.looks_in[0] if served.looks_in else None)
+    if served.option is not None:
+        return f"give {served.option[0]} {list(served.option[1])}"
     if served.mended_ids is None or place is None:
         return "no list of ids makes it serve that"
-    return f"write {list(served.mended_ids)} in {'.'.join(place)} (scan --fix does, with this engine alone)"
+    return f"write {list(served.mended_ids)} in {'.'.join(place)} (--fix does, with this engine alone)"

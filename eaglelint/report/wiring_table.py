@@ -48,7 +48,7 @@ def _rows(wirings: Sequence[Wiring]) -> list[tuple[str, ...]]:
     width = max((len(wiring.slots) for wiring in wirings), default=0)
     rows = [("", "", *(f"slot {index}" for index in range(width)), "label", "status")]
     for wiring in wirings:
-        compared = trained is not None and wiring is not trained
+        compared = trained is not None and wiring is not trained and bool(wiring.slots)
         different = {mismatch.index for mismatch in compare(trained, wiring)} if trained and compared else set()
         states = [str(slot) for slot in wiring.slots]
         padded = states + [""] * (width - len(states))

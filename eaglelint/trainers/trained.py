@@ -11,8 +11,8 @@ from eaglelint.artifacts.draft import DraftConfig
 from eaglelint.artifacts.target import TargetConfig
 from eaglelint.exceptions import WrongUsage
 from eaglelint.exported import Dropped
+from eaglelint.provenance import contradiction
 from eaglelint.trainers.base import Run
-from eaglelint.trainers.provenance import contradiction
 from eaglelint.trainers.public import open_trainer
 from eaglelint.trainers.recipe import Recipe, is_recipe, read_recipe
 from eaglelint.trainers.stack import Engines, TrainerHandle

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from eaglelint.artifacts.draft import DraftConfig
-from eaglelint.trainers.provenance import contradiction, inferred_training, origin_of, provenance_note
+from eaglelint.provenance import contradiction, inferred_training, origin_of, provenance_note
 
 
 def draft(data: dict[str, Any]) -> DraftConfig:
