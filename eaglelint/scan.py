@@ -317,18 +317,48 @@ def _training(
     if pipeline.trained_by is not None:
         progress(f"deriving what {pipeline.trained_by} trains")
         return _by_stack(pipeline, draft, target, ends, kind)
-    if not pipeline.training:
+    code, notes, problems = _without_configs(pipeline.training)
+    if not code:
         from eaglelint.provenance import inferred_training
 
-        return _Trained(inferred_training(draft, None if target is None else target.num_layers))
+        inferred = inferred_training(draft, None if target is None else target.num_layers)
+        return _Trained(inferred, problems, notes)
     if target is None:
-        return _Trained()
+        return _Trained(None, problems, notes)
     from eaglelint.trainers import derive_training
 
     progress("deriving what the draft was trained on")
     sample = None if dump is None else dump.states(target)
-    result = derive_training(pipeline.training, num_layers=target.num_layers, relative_to=Path.cwd(), sample=sample)
-    return _Trained(result.wiring, result.problems, practice=result.practice)
+    result = derive_training(code, num_layers=target.num_layers, relative_to=Path.cwd(), sample=sample)
+    return _Trained(result.wiring, problems + result.problems, notes, practice=result.practice)
+
+
+def _without_configs(training: tuple[Path, ...]) -> tuple[tuple[Path, ...], tuple[str, ...], tuple[str, ...]]:
+    """The training code, and of each run's config among it a sentence: whose it is, or that it cannot be read."""
+    named = [path for path in training if path.is_file() and path.suffix.lower() != ".py"]
+    if not named:
+        return training, (), ()
+    from eaglelint.trainers.recipe import is_recipe
+    from eaglelint.trainers.trained import stack_of
+
+    notes: list[str] = []
+    problems: list[str] = []
+    configs = [path for path in named if is_recipe(path)]
+    for path in configs:
+        name = display_path(path)
+        try:
+            stack = stack_of(path, name)
+        except ValueError as error:
+            problems.append(str(error))
+            continue
+        notes.append(
+            f"{name} is the config of a run of {stack}: it says something with that stack's source alone. Pass "
+            f"--trained-by {stack}@PATH."
+            if stack is not None
+            else f"{name} is no Python, and no training stack's config by its keys: not read. Name the stack with "
+            "--trained-by."
+        )
+    return tuple(path for path in training if path not in configs), tuple(notes), tuple(problems)
 
 
 def _by_stack(

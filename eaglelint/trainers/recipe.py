@@ -20,7 +20,7 @@ from eaglelint.wiring import Evidence
 if TYPE_CHECKING:
     from yaml.nodes import Node
 
-__all__ = ["Recipe", "is_recipe", "read_recipe"]
+__all__ = ["Recipe", "is_recipe", "marks_in", "read_recipe"]
 
 _SUFFIXES = (".yaml", ".yml", ".json", ".sh", ".bash", ".txt")
 _MAX_BYTES = 1024 * 1024
@@ -42,6 +42,7 @@ class Recipe:
         way: How the states come to the trainer (``Run.way``); None where nothing tells.
         values: Everything that was read, by key path; ``places`` says where each stands.
         problems: Sentences on files that cannot be read or parsed, and on keys that the stack does not know.
+        unread: The names of those files.
     """
 
     layer_ids: tuple[int, ...] | None = None
@@ -51,6 +52,7 @@ class Recipe:
     values: Mapping[_Path, Any] = field(default_factory=dict)
     places: Mapping[_Path, Evidence] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,21 +78,15 @@ def read_recipe(paths: Sequence[Path], keys: RecipeKeys, bench: Bench, display: 
         display: How messages name the files.
     """
     problems: list[str] = []
+    unread: list[str] = []
     entries: list[_Entry] = []
     for path in sorted(paths, key=lambda path: path.suffix in (".sh", ".bash", ".txt")):
         name = display.get(path, path.as_posix())
         try:
-            text = path.read_bytes()[: _MAX_BYTES + 1]
-        except OSError as error:
-            problems.append(f"{name} cannot be read: {error.strerror or error}. Check --training.")
-            continue
-        if len(text) > _MAX_BYTES:
-            problems.append(f"{name} is larger than {_MAX_BYTES // 1024} KiB, which no training config is: not read.")
-            continue
-        try:
-            found = list(_entries(path, name, text, keys))
+            found = _read(path, name, keys)
         except ValueError as error:
             problems.append(str(error))
+            unread.append(name)
             continue
         if path.suffix.lower() in (".yaml", ".yml", ".json"):
             problems += _unknown_keys(found, keys, bench)
@@ -117,7 +113,34 @@ def read_recipe(paths: Sequence[Path], keys: RecipeKeys, bench: Bench, display: 
         {path: entry.value for path, entry in values.items()},
         {path: Evidence(entry.file, entry.line, ".".join(path)) for path, entry in values.items()},
         tuple(problems),
+        tuple(unread),
     )
+
+
+def marks_in(path: Path, name: str, keys: RecipeKeys) -> int:
+    """How many of the places at which a stack looks for ids, kind and dump a file sets.
+
+    Raises:
+        ValueError: It cannot be read or does not parse; the message is for a person.
+    """
+    places = {*keys.ids, *keys.kind, *keys.architecture, *filter(None, (keys.dump, keys.way))}
+    return len(places & {entry.path for entry in _read(path, name, keys)})
+
+
+def _read(path: Path, name: str, keys: RecipeKeys) -> list[_Entry]:
+    """Everything in one file.
+
+    Raises:
+        ValueError: It cannot be read or does not parse; the message is for a person.
+    """
+    try:
+        with path.open("rb") as file:
+            text = file.read(_MAX_BYTES + 1)
+    except OSError as error:
+        raise ValueError(f"{name} cannot be read: {error.strerror or error}. Check --training.") from None
+    if len(text) > _MAX_BYTES:
+        raise ValueError(f"{name} is larger than {_MAX_BYTES // 1024} KiB, which no training config is: not read.")
+    return list(_entries(path, name, text, keys))
 
 
 def _entries(path: Path, name: str, text: bytes, keys: RecipeKeys) -> Iterator[_Entry]:

@@ -13,15 +13,15 @@ from eaglelint.exceptions import WrongUsage
 from eaglelint.exported import Dropped
 from eaglelint.provenance import contradiction
 from eaglelint.trainers.base import Run
-from eaglelint.trainers.public import open_trainer
-from eaglelint.trainers.recipe import Recipe, is_recipe, read_recipe
+from eaglelint.trainers.public import TRAINERS, open_trainer
+from eaglelint.trainers.recipe import Recipe, is_recipe, marks_in, read_recipe
 from eaglelint.trainers.stack import Engines, TrainerHandle
 from eaglelint.wiring import Condition, Wiring
 
 if TYPE_CHECKING:
     from eaglelint.serving import ServingEnd
 
-__all__ = ["Trained", "trained_by"]
+__all__ = ["Trained", "stack_of", "trained_by"]
 
 # Flags of a draft's norms and positions that training reads and serving needs: speculators 0.9.0,
 # train/config/schema.py; SpecForge 0.2.0 and ModelOpt 0.47.0 take them from the draft's config.
@@ -88,10 +88,27 @@ def trained_by(
         wiring = _from_config(handle, run, draft, wiring, engines)
     elif recipe.place is not None:
         wiring = replace(wiring, evidence=(recipe.place, *wiring.evidence))
-    if handle.trainer.recipe.ids and not recipes and not _carries_ids(handle, run):
-        text = "if the run's own config named no other layer ids: the exporter does not write them"
-        wiring = _with(wiring, text)
+    if handle.trainer.recipe.ids and not ids_known and not _carries_ids(handle, run):
+        if recipe.unread:
+            wiring = _with(
+                wiring, f"if {' and '.join(recipe.unread)}, which could not be read, named no other layer ids"
+            )
+        elif not recipes:
+            text = "if the run's own config named no other layer ids: the exporter does not write them"
+            wiring = _with(wiring, text)
     return Trained(wiring, (*recipe.problems, *handle.problems), notes, tuple(_dropped(handle, run, draft, recipe)))
+
+
+def stack_of(path: Path, name: str) -> str | None:
+    """The stack whose training config a file is, by the keys that it sets; None where none or several come close.
+
+    Raises:
+        ValueError: It cannot be read or does not parse; the message is for a person.
+    """
+    marks = {stack: marks_in(path, name, trainer.recipe) for stack, trainer in TRAINERS.items()}
+    most = max(marks.values())
+    found = [stack for stack, count in marks.items() if count == most]
+    return found[0] if most and len(found) == 1 else None
 
 
 def _run(handle: TrainerHandle, kind: str, draft: DraftConfig, target: TargetConfig, recipe: Recipe) -> Run:

@@ -8,6 +8,7 @@ import pytest
 
 from eaglelint.trainers.public import open_trainer
 from eaglelint.trainers.recipe import Recipe, read_recipe
+from eaglelint.trainers.trained import stack_of
 
 PROJECTS = Path(__file__).parents[1] / "rules/projects"
 
@@ -72,3 +73,20 @@ def test_aliases_that_grow_without_bound_are_not_followed(tmp_path: Path) -> Non
     lines += [f"a{i}: &a{i} {{p: *a{i - 1}, q: *a{i - 1}, r: *a{i - 1}, s: *a{i - 1}}}" for i in range(1, 12)]
     found = read(tmp_path, run_yaml="\n".join(lines))
     assert any("which no training config has" in problem for problem in found.problems)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "stack"),
+    [
+        ("run.yaml", "model: {aux_hidden_state_layer_ids: [3, 7, 11]}\ntraining: {strategy: eagle3}\n", "specforge"),
+        ("run.json", '{"inference": {"inference_engine_type": "sgl"}}', "torchspec"),
+        ("recipe.yaml", "eagle: {eagle_architecture_config: {num_hidden_layers: 1}}\n", "modelopt"),
+        ("train.sh", "python train.py --speculator-type eagle3 --target-layer-ids 2 16 29\n", "speculators"),
+        ("other.yaml", "learning_rate: 1e-4\n", None),
+    ],
+)
+def test_whose_config_it_is_by_its_keys(tmp_path: Path, name: str, text: str, stack: str | None) -> None:
+    """Before anybody said with which stack a run was made."""
+    path = tmp_path / name
+    path.write_text(text)
+    assert stack_of(path, name) == stack
