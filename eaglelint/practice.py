@@ -100,11 +100,19 @@ class Alignment:
 
 @dataclass(frozen=True, slots=True)
 class TemplateUse:
-    """A call that applies a chat template, or (``asked``) asks a server to, and the options that it gives it."""
+    """A call that applies a chat template, or (``asked``) asks a server to, and the options that it gives it.
+
+    ``open`` are options that it gives with values which are not known; ``"**"`` among them stands for any.
+    """
 
     options: tuple[tuple[str, bool | int | str], ...]
     place: Place
     asked: bool = False
+    open: tuple[str, ...] = ()
+
+    def leaves_open(self, name: str) -> bool:
+        """Whether an option may be given here, with whatever value."""
+        return name in self.open or "**" in self.open
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,7 @@ Releases = tuple[tuple[str, packages.Package | packages.Checkout], ...]
 RELEASES: Releases = (
     ("specforge", packages.SPECFORGE_0_2_0),
     ("speculators", packages.SPECULATORS_0_9_0),
+    ("speculators", packages.SPECULATORS_0_5_0),
     ("speculators", packages.SPECULATORS_0_4_0),
     ("speculators", packages.SPECULATORS_0_3_0),
     ("modelopt", packages.MODELOPT_0_47_0),

@@ -290,8 +290,8 @@ def _copied(value: Any) -> Any:
 # --- starting ------------------------------------------------------------------------------------------------------
 
 
-def start_entry(machine: Recorder, entry: Entry, arguments: dict[str, Any]) -> Any:
-    """Run an entry with these arguments; its result."""
+def start_entry(machine: Recorder, entry: Entry, arguments: dict[str, Any], *, more: Any = None) -> Any:
+    """Run an entry with these arguments; its result. ``more`` is what ``**kwargs`` of it holds, if not nothing."""
     if entry.function is None:
         return _run_module(machine, entry)
     owner = ClassValue(entry.module, entry.owner) if entry.owner is not None else None
@@ -310,6 +310,8 @@ def start_entry(machine: Recorder, entry: Entry, arguments: dict[str, Any]) -> A
         # A Hugging Face model's default is None, and then it asks for embeddings instead.
         arguments = {"input_ids": Unknown("the input ids", present=True), **arguments}
     frame.env.variables = bind_arguments(machine, node.params, args, arguments, frame)
+    if more is not None and node.params.star_kwarg is not None:
+        frame.env.variables[node.params.star_kwarg.name.value] = more
     result = run_function_body(machine, node, frame)
     return _run_patches(machine, result)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from eaglelint.source.calls import call_value
-from eaglelint.source.lookup import class_mro
+from eaglelint.source.lookup import class_mro, find_method
 from eaglelint.source.values import BoundMethod, ClassValue, External, Function, Instance, Partial, Unknown
 from eaglelint.trainers.base import Captured, Export, Fed, HandOver, RecipeKeys, Run, Step, step
 from eaglelint.trainers.bench import Bench, NotFollowed, given, names_in, order_in
@@ -97,7 +97,10 @@ class Speculators:
             provisos: tuple[str, ...] = ("if vLLM hands the captured states on in their order",)
             return HandOver("vllm", "eagle3", handed, (launch,), label=True, provisos=provisos)
         schema = "train/config/schema.py"
-        place = bench.line(schema if bench.has(schema) else _UTILS, "launch_vllm", "asks for the ids of vLLM")
+        file = schema if bench.has(schema) else _UTILS
+        named = any("launch_vllm" in line for line in bench.module(file).lines)
+        text = "launch_vllm" if named else "def resolve_target_layer_ids"
+        place = bench.line(file, text, "asks for the ids of vLLM")
         proviso = "if vLLM was started with these ids and N, the last layer, after them, as its launcher does"
         return HandOver("vllm", "eagle3", (*ids, run.num_layers), (place,), label=True, provisos=(proviso,))
 
@@ -178,8 +181,12 @@ class Speculators:
             raise NotFollowed(f"{reader.module.display}:{reader.info.line}: the label is not known")
         steps = [step(reader, "takes an example apart")]
         shifts, more = self._shifts(rows, run)
-        label_normed, forward = self._label(bench, run)
-        steps += [*more, step(forward, "norms the label" if label_normed else "takes the label as it is")]
+        steps += more
+        made = self._label(bench, run)
+        if made is None:  # 0.5 and 0.6 train DFlash on tokens alone
+            return Fed(order, normed, False, False, shifts, tuple(steps))
+        label_normed, forward = made
+        steps.append(step(forward, "norms the label" if label_normed else "takes the label as it is"))
         label = int(last[0].removeprefix("state ")) if last[0].startswith("state ") else None
         return Fed(order, normed, True, label_normed, shifts, tuple(steps), label)
 
@@ -190,8 +197,11 @@ class Speculators:
             "hidden_states": make_stack([given(name) for name in names], 1),
             "token_ids": Unknown("ids", present=True),
         }
-        bench.machine.intercepts["bench.cached"] = lambda machine, args, kwargs, site: loaded
-        bench.machine.intercepts["torch.equal"] = lambda machine, args, kwargs, site: True
+        # A sample's file is there: 0.5 and 0.6 look for it themselves, later releases ask what transfers it.
+        for name in ("bench.cached", "load_file()"):
+            bench.machine.intercepts[name] = lambda machine, args, kwargs, site: loaded
+        for name in ("torch.equal", "exists()"):
+            bench.machine.intercepts[name] = lambda machine, args, kwargs, site: True
         transfer = bench.instance(None, "files", get_cached=Partial(External("bench.cached"), (), {}))
         dataset = bench.instance(
             bench.cls(_DATA, "ArrowDataset"), transfer=transfer, start_file_idx=0, data=Unknown("rows", present=True)
@@ -229,8 +239,8 @@ class Speculators:
             raise NotFollowed(f"{shifting.module.display}:{shifting.info.line}: the shift of tokens is not known")
         return tuple((key, row_shift(moved[key]) or 0) for key in keys), [step(shifting, "moves tokens")]
 
-    def _label(self, bench: Bench, run: Run) -> tuple[bool, Function]:
-        """Whether the draft model norms the label before the verifier's head."""
+    def _label(self, bench: Bench, run: Run) -> tuple[bool, Function] | None:
+        """Whether the draft model norms the label before the verifier's head; None where it has no use for one."""
         file, name = f"models/{run.kind}/core.py", _CLASSES[run.kind]
         cls = bench.cls(file, name)
         receiver = bench.instance(cls, verifier_norm=bench.instance(None, "RMSNorm"))
@@ -249,7 +259,14 @@ class Speculators:
                         f"{function.module.display}:{function.info.line}: what becomes of the label is not known"
                     )
                 return seen == {("norm(label)",)}, function
-        raise NotFollowed(f"{bench.module(file).display}: what {name} makes of the label is not known")
+        if find_method(bench.machine, cls, "forward") is None or self._uses_label(bench, cls):
+            raise NotFollowed(f"{bench.module(file).display}: what {name} makes of the label is not known")
+        return None
+
+    def _uses_label(self, bench: Bench, cls: ClassValue) -> bool:
+        """Whether the text of the class mentions the label more often than as the parameter of ``forward``."""
+        text = cls.module.text(cls.info.line, cls.info.end_line)
+        return text.count("verifier_last_hidden_states") > 1
 
     def export(self, bench: Bench, run: Run, ids: tuple[int, ...]) -> Export:
         file, cls = f"models/{run.kind}/core.py", _CLASSES[run.kind]
@@ -263,6 +280,8 @@ class Speculators:
         target = bench.section("the verifier's config", {**run.target, "num_hidden_layers": run.num_layers})
         for name in ("get_verifier_config()", "from_pretrained()"):
             bench.machine.intercepts[name] = lambda machine, args, kwargs, site: target
+        verifier = bench.instance(None, "the verifier")
+        bench.machine.intercepts["VerifierConfig.from_config"] = lambda machine, args, kwargs, site: verifier
         bench.machine.intercepts[_CONFIGS[run.kind]] = config
         bench.machine.intercepts[f"{_CONFIGS[run.kind]}()"] = config
         arguments = {

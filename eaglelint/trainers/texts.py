@@ -57,6 +57,8 @@ _OWN = frozenset(
     ]
 )
 _BUDGET = Budget(steps=8_000)
+# What only measures a draft generates no samples for its training.
+_MEASURES = re.compile(r"(?:^|[/_])(?:bench|benchmarks?|eval|evals|evaluation)(?=[/_.])")
 _FILES = re.compile(r"\b(?:i?glob|rglob|listdir|iterdir|scandir)\b")
 
 
@@ -67,7 +69,7 @@ def templates_and_sorts(tree: SourceTree, files: list[Path]) -> tuple[tuple[Temp
     starts = entries(tree, files, _has_mark)
     for entry in starts:
         text = _text(entry)
-        if any(mark in text for mark in _TEMPLATES):
+        if not _MEASURES.search(entry.module.display) and any(mark in text for mark in _TEMPLATES):
             templates |= dict.fromkeys(_templates(tree, entry))
     pieces = [piece for entry in starts for piece in _pieces(entry)]
     saved = next((found for piece in pieces for found in _numbered_files(piece)), None)
@@ -105,13 +107,13 @@ def _templates(tree: SourceTree, entry: Entry) -> list[TemplateUse]:
 
     def applied(machine: Machine, args: Any, kwargs: dict[str, Any], site: Site | None) -> Any:
         if site is not None:
-            found.append(TemplateUse(_options({k: v for k, v in kwargs.items() if k not in _OWN}), place_of(site)))
+            found.append(_use({k: v for k, v in kwargs.items() if k not in _OWN}, site))
         return Unknown("a conversation as text")
 
     def call(callee: Any, name: str, args: Any, kwargs: dict[str, Any], site: Site | None) -> Any:
         asked = _asked((args, kwargs))
         if asked is not None and site is not None:
-            found.append(TemplateUse(_options(asked), place_of(site), asked=True))
+            found.append(_use(asked, site, asked=True))
         return outside_call(callee, name, args, kwargs, site) if outside_call is not None else MISSING
 
     def posted(machine: Machine, args: Any, kwargs: dict[str, Any], site: Site | None) -> Any:
@@ -123,15 +125,18 @@ def _templates(tree: SourceTree, entry: Entry) -> list[TemplateUse]:
 
     def once() -> None:
         with suppress(Raised):
-            start_entry(machine, entry, {})
+            start_entry(machine, entry, {}, more=Unknown("further arguments", present=True))
 
     with suppress(BudgetExceeded, RecursionError), deep_recursion():
         machine.explore(once, None)
     return found
 
 
-def _options(kwargs: dict[str, Any]) -> tuple[tuple[str, bool | int | str], ...]:
-    return tuple(sorted((key, value) for key, value in kwargs.items() if isinstance(value, bool | int | str)))
+def _use(given: dict[str, Any], site: Site, *, asked: bool = False) -> TemplateUse:
+    known = {key: value for key, value in given.items() if isinstance(value, bool | int | str)}
+    return TemplateUse(
+        tuple(sorted(known.items())), place_of(site), asked, tuple(sorted(key for key in given if key not in known))
+    )
 
 
 def _asked(value: Any, depth: int = 0) -> dict[str, Any] | None:

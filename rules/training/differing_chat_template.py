@@ -21,7 +21,8 @@ def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
     for name in sorted({name for use in uses for name, _ in use.options}):
         said = [use for use in uses if name in dict(use.options)]
         first = said[0]
-        other = next((use for use in uses if _value(use, name) != _value(first, name)), None)
+        others = (use for use in uses if not use.leaves_open(name))
+        other = next((use for use in others if _value(use, name) != _value(first, name)), None)
         if other is None:
             continue
         left, right = sorted((first, other), key=lambda use: use.place.span.start)

@@ -29,6 +29,7 @@ __all__ = [
     "SPECFORGE_0_2_0",
     "SPECULATORS_0_3_0",
     "SPECULATORS_0_4_0",
+    "SPECULATORS_0_5_0",
     "SPECULATORS_0_9_0",
     "TORCHSPEC",
     "TRANSFORMERS_5_24_0",
@@ -75,6 +76,7 @@ LMDEPLOY_0_14_0 = Package("lmdeploy", "0.14.0", "4983231306733c7a6928eab0229c8c3
 SPECFORGE_0_2_0 = Package("specforge", "0.2.0", "fbc79517adf483c6a8beea52561b1a8c8c8a99a54c820b47d2033a73966b55b0")
 SPECULATORS_0_3_0 = Package("speculators", "0.3.0", "10e67b28fd7a09b3f2a0c522ac0ec5d9f459c4021f7bf7e6b32413e551995f73")
 SPECULATORS_0_4_0 = Package("speculators", "0.4.0", "dd1ee839c9966b8ff85911f60d2155746d4a3f61c7f76e9dce76466409e32861")
+SPECULATORS_0_5_0 = Package("speculators", "0.5.0", "24c1876ca7448b12b8d3be4c31cd736584d2248795024dd98e61570d02215c1d")
 SPECULATORS_0_9_0 = Package("speculators", "0.9.0", "f0de7571274ce996d769ce81240379728dcb38701f77d2d34cfd0d670d1b4481")
 MODELOPT_0_47_0 = Package(
     "nvidia-modelopt", "0.47.0", "db13e62d7efe4a1512e8b8c3f479e28d64022306f94a194f13234e7dca1d3120", "modelopt"

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.real
 
 SPECFORGE = ("specforge", packages.SPECFORGE_0_2_0)
 SPECULATORS_9 = ("speculators", packages.SPECULATORS_0_9_0)
+SPECULATORS_5 = ("speculators", packages.SPECULATORS_0_5_0)
 SPECULATORS_4 = ("speculators", packages.SPECULATORS_0_4_0)
 SPECULATORS_3 = ("speculators", packages.SPECULATORS_0_3_0)
 MODELOPT = ("modelopt", packages.MODELOPT_0_47_0)
@@ -44,6 +45,9 @@ CLAIMS = [
     # vLLM counts boundaries, and captures in ascending order; the trainer norms the label.
     (SPECULATORS_9, "eagle3", "dump", "h[2] ⊕ h[16] ⊕ h[29]", "h[3] ⊕ h[7] ⊕ h[11]", "norm(h[32])"),
     (SPECULATORS_9, "dflash", "dump", "h[2] ⊕ h[16] ⊕ h[29]", "h[3] ⊕ h[7] ⊕ h[11]", "norm(h[32])"),
+    # The first release whose states come from a server; DFlash is trained on tokens alone.
+    (SPECULATORS_5, "eagle3", "dump", "h[2] ⊕ h[16] ⊕ h[29]", "h[3] ⊕ h[7] ⊕ h[11]", "norm(h[32])"),
+    (SPECULATORS_5, "dflash", "dump", "h[2] ⊕ h[16] ⊕ h[29]", "h[3] ⊕ h[7] ⊕ h[11]", "None"),
     # Before 2026-04 ids counted layer outputs, and the last of them was the label.
     (SPECULATORS_4, "eagle3", "dump", "h[3] ⊕ h[17] ⊕ h[30]", "h[4] ⊕ h[8]", None),
     (SPECULATORS_3, "eagle3", "dump", "h[3] ⊕ h[17] ⊕ h[30]", "h[4] ⊕ h[8]", None),
