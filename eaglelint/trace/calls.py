@@ -7,6 +7,8 @@ import re
 
 from eaglelint.trace.filling import Filling
 from eaglelint.trace.graph import CallSite, Edge, Scope
+from eaglelint.trace.makers import instance_names, loaded_attributes
+from eaglelint.trace.outline import Outline
 from eaglelint.trace.outside import OF_TENSORS
 from eaglelint.trace.project import Class, Def, Project
 from eaglelint.trace.reading import MOST_FUNCTIONS
@@ -24,6 +26,7 @@ class Calls(Filling):
         super().__init__(project, words)
         self.most_calls = most_calls
         self._called: set[Scope] = set()
+        self._loaded: dict[Outline, set[str]] | None = None
 
     def link_call(self, call: CallSite) -> None:
         """Connect a call's arguments with the parameters of what it calls, and the results with the call's."""
@@ -182,6 +185,10 @@ class Calls(Filling):
                 for call in [c for s in self.family(reader) for c in s.calls]:
                     if called_name(call.node) == each:
                         self.link_call(call)
+        owner = scope.block.owner if scope.block.name == "forward" else None
+        everywhere = self.most_calls == MOST_FUNCTIONS
+        if owner is not None and everywhere and not self._instances(Class(scope.outline, owner)):
+            self._link_loaded(scope)
 
     def is_called_often(self, scope: Scope, most: int) -> bool:
         """Whether there are more lines than that on which a function may be called, by the names that calls have."""
@@ -216,11 +223,40 @@ class Calls(Filling):
             ] = None
             below = ()
         for each in (cls, *below):
-            made = re.compile(rf"(\w+)\s*(?::[^=\n]+)?=\s*(?:[\w.]+\.)?{re.escape(each.name)}\(")
-            for outline, lines in self.project.lines_with(each.name, made.pattern).items():
-                for line in lines:
-                    names.update(made.findall(outline.lines[line - 1]))
+            names |= instance_names(self.project, each)
         return names
+
+    def _link_loaded(self, scope: Scope) -> None:
+        """A module that no code makes by its class's name: it may be what a loader gave, and is called as that."""
+        if self._loaded is None:
+            self._loaded = loaded_attributes(self.project)
+        assert scope.block is not None
+        for outline, names in self._loaded.items():
+            for name in sorted(names):
+                called = re.compile(rf"(?<!\w)self\.{re.escape(name)}\s*\(")
+                lines = [number for number, line in enumerate(outline.lines, 1) if called.search(line)]
+                for reader in self.read_lines({outline: lines}):
+                    for call in [c for s in self.family(reader) for c in s.calls]:
+                        place = self.place(call.scope)
+                        known = called_name(call.node) != name or self.types.callees(call.node.func, place)
+                        if not known and _fits(call.node, scope):
+                            self._enter(call, Def(scope.outline, scope.block), certain=False)
+
+
+def _fits(call: ast.Call, scope: Scope) -> bool:
+    """Whether a method takes as many arguments as a call hands over, and under these names."""
+    taken = scope.function_node.args
+    names = [argument.arg for argument in (*taken.posonlyargs, *taken.args)][1:]
+    keywords = {keyword.arg for keyword in call.keywords}
+    if None in keywords or any(isinstance(argument, ast.Starred) for argument in call.args):
+        return True
+    others = {argument.arg for argument in taken.kwonlyargs}
+    if taken.kwarg is None and not keywords <= {*names, *others}:
+        return False
+    if taken.vararg is None and len(call.args) > len(names):
+        return False
+    needed = names[: len(names) - len(taken.defaults)]
+    return all(name in keywords for name in needed[len(call.args) :])
 
 
 def _is_tensor(argument: ast.arg) -> bool:

@@ -132,7 +132,8 @@ def _between(
         found = any(is_target(node) for node in reached.nodes)
         if not found:
             side = "does not come from" if backward else "does not reach"
-            raise UnreadableInput(f"The value {side} {text}, as far as it can be followed.")
+            more = "" if reached.complete else " It goes to more places than are followed: name fewer files."
+            raise UnreadableInput(f"The value {side} {text}, as far as it can be followed.{more}")
         kept = _flipped(_flipped(reached).between(is_target)) if backward else reached.between(is_target)
         for state, ends in kept.steps.items():
             result.steps.setdefault(state, {}).update(ends)

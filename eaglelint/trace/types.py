@@ -17,7 +17,7 @@ _ENUMS = frozenset({"Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"})
 _TRANSPARENT = frozenset({"Optional", "Union", "Annotated", "Final", "ClassVar"})
 _DEEPEST = 6
 _SET = re.compile(r"\bself\.(\w+)\s*(?::[^=\n]+)?=(?!=)")
-_TELLING = (ast.Assign, ast.AnnAssign, ast.withitem, ast.Call, ast.FunctionDef, ast.AsyncFunctionDef)
+_TELLING = (ast.Assign, ast.AnnAssign, ast.withitem, ast.Call, ast.Return, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 class Place:
@@ -79,8 +79,7 @@ class Types:
                     if isinstance(meaning, Class):
                         found[meaning] = None
                     elif isinstance(meaning, Def):
-                        returns = meaning.node.returns
-                        found.update(dict.fromkeys(self.annotation(returns, meaning.outline)))
+                        found.update(dict.fromkeys(self._returned(meaning, depth + 1)))
                 return tuple(found)
             case ast.Await():
                 return self.of(node.value, place, depth + 1)
@@ -93,6 +92,15 @@ class Types:
             case ast.NamedExpr():
                 return self.of(node.value, place, depth + 1)
         return ()
+
+    def _returned(self, function: Def, depth: int) -> tuple[Class, ...]:
+        """The classes that a function says that it returns; where it says nothing, those that it makes there."""
+        tree = function.node
+        if tree.returns is not None:
+            return self.annotation(tree.returns, function.outline)
+        place = Place(function.outline, function.block, tree)
+        made = [node.value for node in self._nodes(tree) if isinstance(node, ast.Return)]
+        return tuple(found for each in made if isinstance(each, ast.Call) for found in self.of(each, place, depth))
 
     def callees(self, function: ast.expr, place: Place, depth: int = 0) -> list[Def | Class]:
         """What a call calls, where its receiver's class or its name is known."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
@@ -107,3 +108,73 @@ def test_mistakes_get_a_sentence(run: Run, project: Path, words: list[str], mess
     result = run("trace", *words, cwd=project)
     assert result.code == 2
     assert message in result.stderr
+
+
+MODES = """\
+from enum import Enum
+
+
+class Mode(Enum):
+    NULL = 0
+    LAST = 1
+    FULL = 2
+
+
+def store(aux, mode, cat):
+    if mode is Mode.FULL:
+        kept = cat(aux, dim=-1)
+    elif mode is Mode.LAST:
+        kept = cat([a[-1] for a in aux], dim=-1)
+    else:
+        kept = None
+    return kept
+
+
+def run(aux, mode: Mode, cat):
+    stored = store(aux, mode, cat)
+    return stored
+"""
+
+
+@pytest.fixture
+def modes(tmp_path: Path) -> Path:
+    (tmp_path / "modes.py").write_text(MODES)
+    return tmp_path
+
+
+def lines_of(run: Run, directory: Path, *words: str) -> list[tuple[int, str]]:
+    result = run("trace", *words, "--format", "json", cwd=directory)
+    assert result.code == 0, result.stderr
+    return [(item["line"], item["name"]) for item in json.loads(result.stdout)["occurrences"]]
+
+
+def test_from_and_to_keep_the_ways_between_two_places(run: Run, modes: Path) -> None:
+    """A place is a name or a line; what lies beside the way is left out."""
+    assert lines_of(run, modes, "kept", "--to", "stored") == [
+        (12, "kept"), (14, "kept"), (16, "kept"), (17, "kept"), (21, "stored"),
+    ]  # fmt: skip
+    assert lines_of(run, modes, "kept", "--from", "modes.py:20") == [
+        (10, "aux"), (12, "kept"), (12, "aux"), (14, "kept"), (14, "a"), (14, "a"), (14, "aux"), (17, "kept"),
+        (20, "aux"), (21, "aux"),
+    ]  # fmt: skip
+    result = run("trace", "stored", "--to", "aux", cwd=modes)
+    assert (result.code, result.stderr.strip()) == (
+        2, "eaglelint: The value does not reach aux, as far as it can be followed.",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("mode", "lines"), [("FULL", [10, 12]), ("LAST", [10, 14]), ("Mode.NULL", [10])])
+def test_a_mode_keeps_what_it_reaches(run: Run, modes: Path, mode: str, lines: list[int]) -> None:
+    """By the member's name, with its enum or without."""
+    found = lines_of(run, modes, "modes.py:store:aux", "--mode", mode)
+    assert [line for line, name in found if name == "aux" and line < 20] == lines
+
+
+def test_mermaid_links_the_places_that_json_links(run: Run, modes: Path) -> None:
+    """One arrow for each step of the flow, from node to node, in the order of the occurrences."""
+    document = json.loads(run("trace", "kept", "--to", "stored", "--format", "json", cwd=modes).stdout)
+    steps = {(at, end) for at, item in enumerate(document["occurrences"]) for end in item["flows_to"]}
+    text = run("trace", "kept", "--to", "stored", "--format", "mermaid", cwd=modes).stdout
+    arrows = re.findall(r"^\s*n(\d+) (?:-->|-\.->)(?:\|[^|]*\|)? n(\d+)$", text, re.MULTILINE)
+    assert {(int(start), int(end)) for start, end in arrows} == steps
+    assert len(steps) == 4

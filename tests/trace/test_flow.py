@@ -189,3 +189,33 @@ def test_what_does_not_occur_gets_a_sentence(traced: Tracing) -> None:
         traced("x+1", "x = 1\n")
     with pytest.raises(WrongUsage, match="no enum in the files has a member OTHER"):
         traced("x", "x = 1\n", mode="OTHER")
+
+
+def test_an_object_that_a_method_without_annotation_makes(traced: Tracing) -> None:
+    """``self.model = self._make()``: calls of it are calls of what the method returns."""
+    source = (
+        "class Inner:\n    def forward(self, aux):\n        kept = aux\n        return kept\n\n\n"
+        "class Outer:\n    def __init__(self):\n        self.model = self._make()\n\n"
+        "    def _make(self):\n        return Inner()\n\n"
+        "    def run(self, states):\n        out = self.model(states)\n        return out\n"
+    )
+    assert {(3, "kept"), (15, "out"), (16, "out")} <= reached(traced("states", source), 14, "states")
+    assert (15, "out") in reached(traced("aux", source, end="out"), 2, "aux")
+
+
+def test_a_module_that_only_a_registry_makes_is_called_as_what_a_loader_gave(traced: Tracing) -> None:
+    """The way is found between two ends, and said to be a guess; a call with other arguments is none of it."""
+    files = {
+        "loader.py": "from torch import nn\n\n\ndef load_model(name) -> nn.Module:\n    return REGISTRY[name]()\n",
+        "model.py": "from torch import nn\n\n\nclass Target(nn.Module):\n    def forward(self, ids, places):\n"
+        "        aux = [ids]\n        return aux\n",
+        "runner.py": "from loader import load_model\n\n\nclass Runner:\n    def __init__(self, model=None):\n"
+        "        self.model = model or load_model('x')\n\n    def run(self, ids, places):\n"
+        "        out = self.model(ids, places)\n        return out\n\n    def probe(self, ids):\n"
+        "        other = self.model(ids)\n        return other\n",
+    }
+    found = traced("aux", files, end="out")
+    assert (9, "out") in reached(found, 6, "aux")
+    assert [flow.certain for item in found.occurrences for flow in item.flows if flow.how] == [False]
+    with pytest.raises(UnreadableInput, match="does not reach other"):
+        traced("aux", files, end="other")
