@@ -70,6 +70,7 @@ class ScanResult:
         baselined: Findings that the baseline knows.
         facts: What the rules were asked about, for each pipeline.
         origins: Where each of the facts comes from, in their order.
+        engines: The trees that were looked through without a draft, ``sglang@PATH``.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -80,6 +81,7 @@ class ScanResult:
     baselined: tuple[Finding, ...] = ()
     facts: tuple[Facts, ...] = ()
     origins: tuple[Origin, ...] = ()
+    engines: tuple[str, ...] = ()
 
     def __add__(self, other: ScanResult) -> ScanResult:
         return ScanResult(
@@ -91,6 +93,7 @@ class ScanResult:
             self.baselined + other.baselined,
             self.facts + other.facts,
             self.origins + other.origins,
+            self.engines + other.engines,
         )
 
 
@@ -595,7 +598,7 @@ def survey_engine(
     )
     classes = "1 target class" if len(wirings) == 1 else f"{len(wirings)} target classes"
     note = f"{facts.label}: {classes} with a capture, default wiring {counted}"
-    return ScanResult(_about(facts, rules), wirings, (note,), surveyed.problems)
+    return ScanResult(_about(facts, rules), wirings, (note,), surveyed.problems, engines=(spec,))
 
 
 def check_engine_file(spec: str, path: Path, rules: Sequence[Rule]) -> ScanResult:

@@ -4,70 +4,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from eaglelint.exceptions import EaglelintError, WrongUsage
 from eaglelint.finding import Finding, Probe
-from eaglelint.probe import require
+from eaglelint.probe.options import Budget, DumpOptions, ProbeOptions
 from eaglelint.probe.outcome import Outcome
-from eaglelint.project.discovery import display_path
-from eaglelint.project.pipelines import PipelineInput
+from eaglelint.probe.runs import (
+    Counted,
+    Judge,
+    Progress,
+    of_dump,
+    run_dump,
+    run_dump_of,
+    run_shapes_of,
+    run_surveyed,
+    run_wirings,
+)
 from eaglelint.rule import Facts
 from eaglelint.scan import Origin, ScanResult
 
-if TYPE_CHECKING:
-    from eaglelint.probe.dump.observe import Observed
-    from eaglelint.probe.shape import ShapeRun
-
 __all__ = ["DumpOptions", "ProbeOptions", "Probed", "probe_scan"]
-
-Progress = Callable[[str], None]
-Counted = Callable[[int, int], None]
-
-
-@dataclass(frozen=True, slots=True)
-class ProbeOptions:
-    """How a probe runs.
-
-    Attributes:
-        device: ``auto``, ``cuda``, ``cpu`` or ``meta``.
-        dtype: By its name in a safetensors header; the checkpoint's if left out.
-        tokens: How many tokens are pushed through.
-        weights: Whether the checkpoint's values are used.
-        budget: Seconds after which nothing more is begun.
-        dump: Hidden states that the draft was trained on; without, those that a pipeline names are taken.
-        execute: Whether the code of the engines that serve the draft may be run.
-    """
-
-    device: str = "auto"
-    dtype: str | None = None
-    tokens: int = 4
-    weights: bool = False
-    budget: float | None = None
-    dump: DumpOptions | None = None
-    execute: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class DumpOptions:
-    """A dump, and the model that it is of.
-
-    Attributes:
-        path: One sample, or a directory of them, of which the first is taken.
-        model: The target's checkpoint, a directory that transformers can load.
-        device: ``auto``, ``cuda`` or ``cpu``.
-        tokens: How many of the sample's tokens, from the first, are recomputed.
-        memory: Bytes of memory that the target may take; what is more is read from disk layer by layer.
-    """
-
-    path: Path
-    model: Path
-    device: str = "auto"
-    tokens: int = 128
-    memory: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,27 +50,6 @@ class Probed:
         )
 
 
-class _OutOfTime(Exception):
-    """The budget was used up while a target was recomputed."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Budget:
-    """Seconds that all runs share, counted from ``start``."""
-
-    seconds: float | None
-    clock: Callable[[], float]
-    start: float
-
-    @property
-    def left(self) -> float:
-        return float("inf") if self.seconds is None else self.start + self.seconds - self.clock()
-
-    @property
-    def untried(self) -> Probe:
-        return Probe("inconclusive", f"not tried: the budget of {self.seconds:g} s was used up")
-
-
 def probe_scan(
     result: ScanResult,
     options: ProbeOptions,
@@ -134,7 +70,7 @@ def probe_scan(
         WrongUsage: The device that was asked for is not here.
         UnreadableInput: The dump or the model that was named cannot be read, or code cannot be contained here.
     """
-    budget = _Budget(options.budget, clock, clock())
+    budget = Budget(options.budget, clock, clock())
     findings = result.findings
     outcomes: list[Outcome] = []
     origins: Sequence[Origin | None] = result.origins or (None,) * len(result.facts)
@@ -146,20 +82,20 @@ def probe_scan(
     dump = None
     if options.dump is not None:
         progress("reading the dump")
-        dump, outcome = _dump(options.dump, [facts for facts, _ in pipelines], counted)
+        dump, outcome = run_dump(options.dump, [facts for facts, _ in pipelines], counted)
         outcomes.append(outcome)
     for facts, origin in pipelines:
         assert facts.draft is not None
         subject = facts.draft.path
         if dump is not None:
-            findings = _with(findings, facts, partial(_of_dump, dump, facts), also_code=alone)
+            findings = _with(findings, facts, partial(of_dump, dump, facts), also_code=alone)
         tries: list[tuple[str, Callable[[], tuple[list[Outcome], Judge]]]] = [
-            ("shape", partial(_shapes, facts, options))
+            ("shape", partial(run_shapes_of, facts, options))
         ]
         if origin is not None and facts.servings:
-            tries.append(("wiring", partial(_wirings, facts, origin, findings, options, budget, progress)))
+            tries.append(("wiring", partial(run_wirings, facts, origin, findings, options, budget, progress)))
         if origin is not None and dump is None and origin.pipeline.dump is not None:
-            tries.append(("dump", partial(_dump_of, facts, origin.pipeline, options, budget, counted)))
+            tries.append(("dump", partial(run_dump_of, facts, origin.pipeline, options, budget, counted)))
         for name, attempt in tries:
             if budget.left <= 0:
                 outcomes.append(Outcome(name, subject, "inconclusive", budget.untried.detail))
@@ -169,10 +105,10 @@ def probe_scan(
             found, judge = attempt()
             outcomes += found
             findings = _with(findings, facts, judge, also_code=alone and name != "shape")
+    for spec in result.engines:
+        verdicts = run_surveyed(spec, findings, options, budget, progress)
+        findings = tuple(replace(found, probe=_both(found.probe, verdicts.get(found))) for found in findings)
     return Probed(findings, tuple(outcomes))
-
-
-Judge = Callable[[Finding], Probe | None]
 
 
 def _with(findings: Sequence[Finding], facts: Facts, judge: Judge, *, also_code: bool = False) -> tuple[Finding, ...]:
@@ -197,133 +133,3 @@ def _both(earlier: Probe | None, later: Probe | None) -> Probe | None:
 
 def _always(probe: Probe, finding: Finding) -> Probe | None:
     return None if finding.probe is not None else probe
-
-
-def _dump(options: DumpOptions, pipelines: Sequence[Facts], counted: Counted) -> tuple[Observed, Outcome]:
-    from eaglelint.probe.device import choose_device
-    from eaglelint.probe.dump.layouts import recognise
-    from eaglelint.probe.dump.observe import observe
-    from eaglelint.probe.dump.samples import first_sample, read_sample
-    from eaglelint.probe.dump.target import hidden_size_of, loaded, recompute
-    from eaglelint.probe.dump.verdict import dump_outcome
-
-    device = choose_device(options.device, values=True)
-    file = first_sample(options.path)
-    width = hidden_size_of(options.model)
-    dump = recognise(read_sample(file), display_path(file), width=width, most_tokens=options.tokens)
-    with loaded(options.model, device=device, memory=options.memory) as model:
-        shown = display_path(options.model)
-        config: Any = model.config
-        first = getattr(config.get_text_config(), "bos_token_id", None)
-        observed = observe(dump, lambda ids: recompute(model, ids, counted, path=shown), first_token=first)
-    return observed, dump_outcome(observed, pipelines)
-
-
-def _of_dump(observed: Observed, facts: Facts, finding: Finding) -> Probe | None:
-    from eaglelint.probe.dump.verdict import dump_verdict
-
-    return dump_verdict(finding, observed, facts)
-
-
-def _dump_of(
-    facts: Facts, pipeline: PipelineInput, options: ProbeOptions, budget: _Budget, counted: Counted
-) -> tuple[list[Outcome], Judge]:
-    """The dump that a pipeline names, where its target lies here with its weights."""
-    assert pipeline.dump is not None
-    device = "auto" if options.device == "meta" else options.device
-    subject = display_path(pipeline.dump)
-
-    def within(done: int, total: int) -> None:
-        counted(done, total)
-        if budget.left <= 0:
-            raise _OutOfTime
-
-    try:
-        if pipeline.target is None or facts.target_checkpoint is None:
-            raise WrongUsage("no checkpoint of the target lies here to hold it against")
-        require("transformers")
-        model = pipeline.target if pipeline.target.is_dir() else pipeline.target.parent
-        observed, outcome = _dump(DumpOptions(pipeline.dump, model, device), [facts], within)
-    except (EaglelintError, _OutOfTime) as error:
-        why = budget.untried.detail if isinstance(error, _OutOfTime) else f"not tried: {error}"
-        return [Outcome("dump", subject, "inconclusive", why)], lambda finding: None
-    return [outcome], partial(_of_dump, observed, facts)
-
-
-def _wirings(
-    facts: Facts,
-    origin: Origin,
-    findings: Sequence[Finding],
-    options: ProbeOptions,
-    budget: _Budget,
-    progress: Progress,
-) -> tuple[list[Outcome], Judge]:
-    """The code of the engines that serve the draft, where it may be run."""
-    from eaglelint.probe.wiring.judge import ServedRun, run_end, unrun, wiring_outcomes, wiring_verdict
-
-    runs = []
-    for served, end in zip(facts.servings, origin.ends, strict=True):
-        why = unrun(served, end, execute=options.execute)
-        if why is None and budget.left <= 0:
-            why = budget.untried.detail
-        if why is not None:
-            runs.append(ServedRun(served, None, why=why))
-        else:
-            runs.append(run_end(served, end, findings, seconds=budget.left, progress=progress))
-
-    def judge(finding: Finding) -> Probe | None:
-        return wiring_verdict(finding, facts, runs)
-
-    return wiring_outcomes(facts, runs) if options.execute else [], judge
-
-
-def _shapes(facts: Facts, options: ProbeOptions) -> tuple[list[Outcome], Judge]:
-    from eaglelint.probe.device import DTYPES, choose_device
-    from eaglelint.probe.input_path import InputPath, feeds, input_path
-    from eaglelint.probe.judge import shape_verdict
-    from eaglelint.probe.shape import TooLarge, run_shapes
-
-    assert facts.draft is not None
-    subject = facts.draft.path
-    device = choose_device(options.device, values=options.weights)
-    files = facts.checkpoint.files if options.weights and facts.checkpoint is not None else None
-    outcomes: list[Outcome] = []
-    runs: list[ShapeRun] = []
-    untried = ""
-    for feed in feeds(facts):
-        path = input_path(facts, feed)
-        if not isinstance(path, InputPath):
-            untried = path
-            break
-        under = f" as {feed.by} builds it" if feed.by else ""
-        try:
-            run = run_shapes(
-                path,
-                device=device,
-                dtype=DTYPES[options.dtype] if options.dtype else None,
-                tokens=options.tokens,
-                files=files,
-            )
-        except (TooLarge, EaglelintError) as error:
-            untried = f"{subject}: not tried on {device.type}: {error}."
-            break
-        runs.append(run)
-        outcomes.append(_outcome(subject, under, run, device.type))
-    if untried or not runs:
-        untried = untried or f"{subject}: no width of the states is known, so none can be pushed through."
-        outcomes.append(Outcome("shape", subject, "inconclusive", untried))
-
-    def judge(finding: Finding) -> Probe | None:
-        return shape_verdict(finding, runs)
-
-    return outcomes, judge
-
-
-def _outcome(subject: str, under: str, run: ShapeRun, device: str) -> Outcome:
-    data = {"device": device, "tokens": run.tokens, "errors": [asdict(error) for error in run.errors]}
-    if run.passed:
-        summary = f"the input path{under} takes what it is fed: {len(run.steps)} steps on {device}"
-        return Outcome("shape", subject, "passed", summary, (*run.steps, *run.notes), data)
-    count = "1 error" if len(run.errors) == 1 else f"{len(run.errors)} errors"
-    summary = f"the input path{under} fails with {count} on {device}, first {run.errors[0]}"
-    return Outcome("shape", subject, "failed", summary, (*map(str, run.errors), *run.notes), data)

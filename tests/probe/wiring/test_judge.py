@@ -22,10 +22,12 @@ from eaglelint.probe.wiring.engine import compared
 from eaglelint.probe.wiring.judge import ServedRun, wiring_verdict
 from eaglelint.probe.wiring.launch import Answer
 from eaglelint.probe.wiring.task import Observation, Seen
-from eaglelint.registry import find_rule
+from eaglelint.registry import find_rule, rule_page
 from eaglelint.rule import Facts, Served
+from eaglelint.rule_page import parse_page
 from eaglelint.session import Inputs, open_session
 from eaglelint.wiring import Fault, Slot, Wiring
+from tests.page_projects import write_project
 from tests.probe.wiring.test_wiring import valid
 from tests.rules.facts import eagle3, slots, target, trained
 
@@ -224,3 +226,37 @@ def test_findings_of_other_rules_and_engines_are_let_be() -> None:
     run = ServedRun(_FACTS.servings[0], compared(Answer(seen(4, 32, 60)), _DERIVED))
     assert wiring_verdict(replace(found("CAP002"), code="VOC001"), _FACTS, [run]) is None
     assert wiring_verdict(replace(found("CAP002"), identity=("vllm 0.33.0",), message=""), _FACTS, [run]) is None
+
+
+# --- an engine's own tree ---------------------------------------------------------------------------------------------
+
+
+def tree(directory: Path, code: str) -> Path:
+    """The example of a rule's page: the tree of an engine in which it speaks."""
+    page = parse_page(rule_page(find_rule(code)))
+    example = next(found for found in page.examples if found.expected and "--draft" not in found.command)
+    write_project(example, directory)
+    return directory / "serving"
+
+
+@on_linux
+def test_a_finding_on_an_engines_tree_is_tried_with_the_class_that_it_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """VAL001: the class is run with its default list. VAL003: on two ranks, where no stand-in puts the sum off."""
+    monkeypatch.chdir(tmp_path)
+    words = ["--probe", "--execute", "--output-format", "json"]
+    found = verdicts(CliRunner().invoke(app, ["scan", str(tree(tmp_path / "a", "VAL001")), *words]))["VAL001"]
+    assert found["verdict"] == "confirmed"
+    assert "run with its default list over 12 layers, captured partial(h[2])" in found["detail"]
+    found = verdicts(CliRunner().invoke(app, ["scan", str(tree(tmp_path / "b", "VAL003")), *words]))["VAL003"]
+    assert found["verdict"] == "inconclusive"
+    assert found["detail"].startswith("on 2 ranks, ")
+
+
+def test_an_engines_tree_is_not_run_without_leave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["scan", str(tree(tmp_path, "VAL001")), "--probe", "--output-format", "json"])
+    found = verdicts(result)["VAL001"]
+    assert found["verdict"] == "inconclusive"
+    assert "which --execute does in a process without rights" in found["detail"]
