@@ -19,7 +19,7 @@ from eaglelint.project.pipelines import PipelineInput
 from eaglelint.rule import Facts, Rule, Served
 from eaglelint.sharing import sharing_sources
 from eaglelint.suppress import Suppressed
-from eaglelint.traceable import with_trace
+from eaglelint.traceable import with_trace, with_tree_trace
 from eaglelint.wiring import Slot, Wiring
 
 # What reads dumps and interprets source is imported where it starts: a scan of files alone does without.
@@ -611,7 +611,8 @@ def check_engine_file(spec: str, path: Path, rules: Sequence[Rule]) -> ScanResul
 
 
 def _about(facts: EngineFacts, rules: Sequence[Rule]) -> tuple[Finding, ...]:
-    found = {finding for rule in rules for finding in rule.check(rule, Facts(None, None, None, (), engines=(facts,)))}
+    nobody = Facts(None, None, None, (), engines=(facts,))
+    found = {with_tree_trace(finding, facts) for rule in rules for finding in rule.check(rule, nobody)}
     return tuple(sorted(found, key=_order))
 
 

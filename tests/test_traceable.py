@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from eaglelint.cli.app import app
 from eaglelint.finding import Finding, Related, Span
+from eaglelint.registry import find_rule, rule_page
+from eaglelint.rule_page import parse_page
+from eaglelint.session import Inputs, open_session
 from eaglelint.traceable import with_trace
 from eaglelint.wiring import Evidence, Wiring
+from tests.page_projects import write_project
 
 SERVED = Wiring(
     "serving",
@@ -43,3 +51,18 @@ FINDING = Finding(
 def test_the_command(wiring: Wiring, command: str | None) -> None:
     """The key that was read, else the list that was made; nothing for a profile or another engine's lines."""
     assert with_trace(FINDING, [wiring]).trace == command
+
+
+@pytest.mark.parametrize(("code", "symbol"), [("VAL001", "layers_to_capture"), ("GPH003", "aux_pruned")])
+def test_a_finding_on_an_engines_tree(code: str, symbol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The list that the setter stores, or the value that is None there; and the command finds it."""
+    page = parse_page(rule_page(find_rule(code)))
+    write_project(next(found for found in page.examples if found.expected), tmp_path)
+    monkeypatch.chdir(tmp_path)
+    found = open_session(Inputs(paths=[Path("serving")])).scan().findings
+    finding = next(finding for finding in found if finding.code == code)
+    assert finding.trace is not None
+    assert finding.trace.startswith(f"eaglelint trace {symbol} {finding.span.path}")
+    result = CliRunner().invoke(app, [*finding.trace.split()[1:], "--format", "json"])
+    listed = [(item["path"], item["line"]) for item in json.loads(result.stdout)["occurrences"]]
+    assert (finding.span.path, finding.span.start.line) in listed

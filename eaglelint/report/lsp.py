@@ -40,7 +40,8 @@ def utf16_column(path: str, position: Position) -> int:
 
 def diagnostic(finding: Finding, column_of: ColumnOf = utf16_column) -> dict[str, Any]:
     """A finding as a Diagnostic; ``column_of`` counts columns in the units that the client asked for."""
-    message = finding.message if not finding.help else f"{finding.message}\n{finding.help}"
+    life = None if finding.trace is None else f"trace: {finding.trace}"
+    message = "\n".join(line for line in (finding.message, finding.help, life) if line)
     return {
         "range": _range(finding.span, column_of),
         "severity": _SEVERITIES[finding.severity],
@@ -59,6 +60,7 @@ def diagnostic(finding: Finding, column_of: ColumnOf = utf16_column) -> dict[str
             "name": finding.name,
             "confidence": finding.confidence,
             "fingerprint": finding.fingerprint,
+            "trace": finding.trace,
             "edits": [
                 {
                     "safety": edit.safety,

@@ -171,7 +171,9 @@ def test_lsp_counts_in_utf16(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mi
     Path("config.json").write_text(line, encoding="utf-8")
     start = line.index("[1]") + 1
     span = Span("config.json", Position(1, start), Position(1, start + 3))
-    finding = replace(mismatch, span=span, related=(), edits=(Edit("safe", span, "[2]", "shift"),))
+    finding = replace(
+        mismatch, span=span, related=(), edits=(Edit("safe", span, "[2]", "shift"),), trace="eaglelint trace ids"
+    )
     (document,) = json.loads(written(Format.lsp, finding))
     (diagnostic,) = document["diagnostics"]
     expected = {"start": {"line": 0, "character": start}, "end": {"line": 0, "character": start + 3}}
@@ -182,6 +184,7 @@ def test_lsp_counts_in_utf16(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mi
         "CAP002",
     )
     assert line.encode("utf-16-le")[2 * start : 2 * start + 6].decode("utf-16-le") == "[1]"
+    assert diagnostic["message"].endswith("\ntrace: eaglelint trace ids")
     (edit,) = diagnostic["data"]["edits"]
     assert (edit["range"], edit["newText"]) == (expected, "[2]")
     assert apply_edits(line.encode(), finding.edits).decode() == line.replace("[1]", "[2]")

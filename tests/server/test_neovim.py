@@ -1,4 +1,4 @@
-"""A real editor: headless Neovim opens a faulty config, shows the fault, and shows none when it is mended."""
+"""A real editor: headless Neovim opens a faulty config, shows the fault and the life of its ids, and none when it is mended."""
 
 from __future__ import annotations
 
@@ -31,5 +31,11 @@ def test_neovim_shows_the_fault(tmp_path: Path) -> None:
     subprocess.run(command, cwd=example, env=environment, timeout=150, check=True, capture_output=True)
     told = json.loads(out.read_text("utf-8"))
     assert [(row["code"], row["lnum"], row["source"]) for row in told["faulty"]] == [("CAP002", 4, "eaglelint")]
+    assert "\ntrace: eaglelint trace eagle_aux_hidden_state_layer_ids " in told["faulty"][0]["message"]
+    runner = example / "serving/sglang/srt/model_executor/model_runner.py"
+    readers = enumerate(runner.read_text("utf-8").splitlines())
+    assert {row["range"]["start"]["line"] for row in told["life"] if row["uri"] == runner.as_uri()} >= {
+        number for number, line in readers if "eagle_aux_hidden_state_layer_ids" in line.split("#")[0]
+    }
     assert told["mended"] == []
     assert config.read_bytes() == before
