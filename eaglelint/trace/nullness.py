@@ -22,7 +22,7 @@ __all__ = ["Nullness"]
 
 _MOST_CALLS = 40  # of a function, past which what one of them hands over says little
 _MOST_STEPS = 12_000  # statements walked through, for each path
-_MOST_SEARCHED = 800_000_000  # bytes looked through for calls
+_MOST_SEARCHED = 300_000_000  # bytes looked through for calls
 _USES = frozenset(["read", "passed", "returned", "mutation"])
 
 
