@@ -17,14 +17,15 @@ _KEPT = re.compile(rb"self\.(\w+)[ \t]*(?::[^=\n]+)?=[ \t]*(?:\w+[ \t]+or[ \t]+)
 def instance_names(project: Project, cls: Class) -> set[str]:
     """Names that are assigned from ``cls(...)``, or from what returns it: ``self.model = self._init_model(...)``."""
     names: set[str] = set()
-    returned = rf"return\s+(?:[\w.]+\.)?{re.escape(cls.name)}\("
-    for outline, line in _lines(project, cls.name, rf"{_assigned(cls.name)}|{returned}"):
+    kept, returned = _assigned(cls.name), re.compile(rf"return\s+(?:[\w.]+\.)?{re.escape(cls.name)}\(")
+    for outline, line in _lines(project, cls.name, _called(cls.name)):
         text = outline.lines[line - 1]
-        names.update(re.findall(_assigned(cls.name), text))
-        block = outline.innermost(line) if re.search(returned, text) else None
+        names.update(kept.findall(text))
+        block = outline.innermost(line) if returned.search(text) else None
         if block is not None and block.kind == "def":
-            for other, at in _lines(project, block.name, _assigned(block.name)):
-                names.update(re.findall(_assigned(block.name), other.lines[at - 1]))
+            maker = _assigned(block.name)
+            for other, at in _lines(project, block.name, _called(block.name)):
+                names.update(maker.findall(other.lines[at - 1]))
     return names
 
 
@@ -48,8 +49,12 @@ def loaded_attributes(project: Project) -> dict[Outline, set[str]]:
     return found
 
 
-def _assigned(maker: str) -> str:
-    return rf"(\w+)\s*(?::[^=\n]+)?=\s*(?:[\w.]+\.)?{re.escape(maker)}\("
+def _called(maker: str) -> str:
+    return rf"(?<!\w){re.escape(maker)}\("
+
+
+def _assigned(maker: str) -> re.Pattern[str]:
+    return re.compile(rf"(\w+)\s*(?::[^=\n]+)?=\s*(?:[\w.]+\.)?{re.escape(maker)}\(")
 
 
 def _lines(project: Project, word: str, pattern: str) -> Iterator[tuple[Outline, int]]:
