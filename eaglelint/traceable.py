@@ -6,10 +6,13 @@ import re
 import shlex
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from eaglelint.finding import Finding
-from eaglelint.survey.facts import EngineFacts
 from eaglelint.wiring import Wiring
+
+if TYPE_CHECKING:
+    from eaglelint.survey.facts import EngineFacts
 
 __all__ = ["with_trace", "with_tree_trace"]
 

@@ -67,10 +67,14 @@ def _match_data(match: Match) -> dict[str, Any]:
 
 
 def _others(facts: Facts) -> Iterator[tuple[Wiring, str]]:
-    if facts.training is not None:
-        yield facts.training, "says"
+    """Who else says what the draft is fed; a training that the config alone suggests comes last."""
+    training = facts.training
+    if training is not None and not training.inferred:
+        yield training, "says"
     for served in facts.servings:
         yield served.wiring, "serves"
+    if training is not None and training.inferred:
+        yield training, "says"
 
 
 def _faults(observed: Observed) -> Iterator[str]:
