@@ -143,7 +143,7 @@ def probe(
     from eaglelint.session import Inputs, open_session
 
     require("torch")
-    if execute and draft is None and not paths:
+    if execute and serving and draft is None and not paths:
         from eaglelint.cli.probe_wiring import probe_wiring
 
         probe_wiring(serving, target_class, layer_ids, num_layers, draft_kind, assume, json=format is ProbeFormat.json)
@@ -165,7 +165,8 @@ def probe(
         )
     )
     if not session.pipelines and dump is None:
-        raise WrongUsage("There is nothing to probe: no draft was found. Name its config with --draft PATH.")
+        engine = ", or with --execute an engine's source with --serving sglang@PATH" if execute else ""
+        raise WrongUsage(f"There is nothing to probe: no draft was found. Name its config with --draft PATH{engine}.")
     dumped = None
     if dump is not None:
         require("transformers")

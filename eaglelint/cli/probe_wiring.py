@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import typer
@@ -13,7 +14,7 @@ _LAYERS = 8  # deep enough to tell every list of ids apart, shallow enough to ru
 
 
 def probe_wiring(
-    serving: list[str] | None,
+    serving: Sequence[str],
     target_class: str | None,
     layer_ids: str,
     num_layers: int | None,
@@ -35,8 +36,6 @@ def probe_wiring(
     from eaglelint.scan import CAPTURING_KINDS
     from eaglelint.serving import open_source
 
-    if not serving:
-        raise WrongUsage("--execute runs the code of an engine: name its source, --serving sglang@PATH.")
     kind = draft_kind or "eagle3"
     if kind not in CAPTURING_KINDS:
         raise WrongUsage(f"--draft-kind {kind}: known are {', '.join(CAPTURING_KINDS)}.")

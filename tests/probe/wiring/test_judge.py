@@ -260,3 +260,21 @@ def test_an_engines_tree_is_not_run_without_leave(tmp_path: Path, monkeypatch: p
     found = verdicts(result)["VAL001"]
     assert found["verdict"] == "inconclusive"
     assert "which --execute does in a process without rights" in found["detail"]
+
+
+@on_linux
+def test_a_pipeline_of_the_settings_is_run(project: Path) -> None:
+    """``probe --execute`` without any flag: the drafts that the settings name, with the engines that serve them."""
+    pipeline = 'draft = "draft"\ntarget = "target"\nserving = ["sglang@serving"]\ntrained-by = "boundary"\n'
+    (project / "eaglelint.toml").write_text(f"[[pipeline]]\n{pipeline}", encoding="utf-8")
+    result = CliRunner().invoke(app, ["probe", "--execute", "--format", "json"])
+    assert result.exit_code == 1
+    assert [outcome["probe"] for outcome in json.loads(result.stdout)["outcomes"]] == ["shape", "wiring"]
+
+
+def test_there_is_nothing_to_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a draft nor an engine: a sentence that says what to name."""
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["probe", "--execute"])
+    assert isinstance(result.exception, WrongUsage)
+    assert "or with --execute an engine's source with --serving sglang@PATH" in str(result.exception)
