@@ -99,7 +99,12 @@ class Types:
         if tree.returns is not None:
             return self.annotation(tree.returns, function.outline)
         place = Place(function.outline, function.block, tree)
-        made = [node.value for node in self._nodes(tree) if isinstance(node, ast.Return)]
+        nodes = self._nodes(tree)
+        inner = [
+            node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node is not tree
+        ]
+        others = {each for nested in inner for each in self._nodes(nested)}
+        made = [node.value for node in nodes if isinstance(node, ast.Return) and node not in others]
         return tuple(found for each in made if isinstance(each, ast.Call) for found in self.of(each, place, depth))
 
     def callees(self, function: ast.expr, place: Place, depth: int = 0) -> list[Def | Class]:

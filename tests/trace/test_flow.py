@@ -219,3 +219,13 @@ def test_a_module_that_only_a_registry_makes_is_called_as_what_a_loader_gave(tra
     assert [flow.certain for item in found.occurrences for flow in item.flows if flow.how] == [False]
     with pytest.raises(UnreadableInput, match="does not reach other"):
         traced("aux", files, end="other")
+
+
+def test_what_a_function_inside_returns_is_not_what_its_maker_returns(traced: Tracing) -> None:
+    """A decorator without annotation gives back a function, not the object that the function makes."""
+    source = (
+        "class Kept:\n    def forward(self, aux):\n        inside = aux\n        return inside\n\n\n"
+        "def maker(states):\n    def make():\n        return Kept()\n\n    return make\n\n\n"
+        "def run(states):\n    thing = maker(0)\n    out = thing(states)\n    return out\n"
+    )
+    assert (3, "inside") not in reached(traced("states", source), 14, "states")
