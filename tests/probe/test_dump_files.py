@@ -167,7 +167,7 @@ def test_scan_tries_the_dump_that_it_was_given(
     monkeypatch.chdir(tmp_path)
     torch.save(sample("llama", "modelopt", boundaries), "data.pt")
     command = project(tmp_path, checkpoints, "--trained-by", "boundary", "--output-format", "json")
-    result = CliRunner().invoke(app, ["scan", *command, "--probe"])
+    result = CliRunner().invoke(app, ["scan", *command, "--probe", "--probe-budget", "3600"])
     (finding,) = [found for found in json.loads(result.stdout)["findings"] if found["code"] == "CAP002"]
     assert finding["probe"]["verdict"] == verdict
     assert finding["probe"]["detail"].startswith("the dump holds h[")
