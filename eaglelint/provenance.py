@@ -14,7 +14,14 @@ from typing import Any, Literal
 from eaglelint.artifacts.draft import DraftConfig, DraftLayerIds
 from eaglelint.wiring import Condition, Evidence, Slot, Wiring
 
-__all__ = ["Origin", "contradiction", "inferred_training", "origin_of", "provenance_note"]
+__all__ = [
+    "Origin",
+    "contradicted_convention",
+    "contradiction",
+    "inferred_training",
+    "origin_of",
+    "provenance_note",
+]
 
 Convention = Literal["layer-output", "boundary"]
 
@@ -239,6 +246,21 @@ def contradiction(draft: DraftConfig, stack: str, label: str) -> str | None:
         f"{draft.path}: --trained-by says {label}, but the config says that {origin.stack}{version} wrote it "
         f"({origin.reason}). What was said counts; check it."
     )
+
+
+def contradicted_convention(draft: DraftConfig, convention: str, num_layers: int | None) -> str | None:
+    """A sentence where a config declares that its ids mean something else than the user says; None where not."""
+    origin = origin_of(draft, num_layers)
+    if origin is None or origin.confidence != "certain" or origin.convention is None or origin.convention == convention:
+        return None
+    said, meant = (_COUNTED[name] for name in (convention, origin.convention))
+    return (
+        f"{draft.path}: --trained-by says that ids count {said}, but {origin.writer} wrote the config, and counts "
+        f"{meant} ({origin.reason}). What was said counts; check it."
+    )
+
+
+_COUNTED = {"boundary": "boundaries", "layer-output": "layer outputs"}
 
 
 def _has(data: Mapping[str, Any], key: str) -> bool:

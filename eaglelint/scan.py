@@ -20,7 +20,7 @@ from eaglelint.rule import Facts, Rule, Served
 from eaglelint.sharing import sharing_sources
 from eaglelint.suppress import Suppressed
 from eaglelint.traceable import with_trace, with_tree_trace
-from eaglelint.wiring import Slot, Wiring
+from eaglelint.wiring import Condition, Slot, Wiring
 
 # What reads dumps and interprets source is imported where it starts: a scan of files alone does without.
 if TYPE_CHECKING:
@@ -316,7 +316,11 @@ def _training(
     progress: Progress,
 ) -> _Trained:
     if pipeline.trained_by in _DECLARED:
-        return _Trained(_declared(pipeline.trained_by, draft, target, [end.wiring for end in ends]))
+        from eaglelint.provenance import contradicted_convention
+
+        note = contradicted_convention(draft, pipeline.trained_by, None if target is None else target.num_layers)
+        declared = _declared(pipeline.trained_by, draft, target, [end.wiring for end in ends])
+        return _Trained(declared, notes=(note,) if note else ())
     if pipeline.trained_by is not None:
         progress(f"deriving what {pipeline.trained_by} trains")
         return _by_stack(pipeline, draft, target, ends, kind)
@@ -383,7 +387,29 @@ def _by_stack(
         named=bool(captured_by),
         display={path: display_path(path) for path in pipeline.training},
     )
-    return _Trained(found.wiring, found.problems, found.notes, found.dropped)
+    by_stack = _Trained(found.wiring, found.problems, found.notes, found.dropped)
+    code = tuple(path for path in pipeline.training if path.suffix.lower() == ".py" and path.is_file())
+    return by_stack if not code or target is None else _with_own_code(by_stack, code, target)
+
+
+def _with_own_code(by_stack: _Trained, code: tuple[Path, ...], target: TargetConfig) -> _Trained:
+    """A stack's run with scripts of the user's own: what they capture and feed counts, where it can be told."""
+    from eaglelint.trainers import derive_training
+
+    own = derive_training(code, num_layers=target.num_layers, relative_to=Path.cwd())
+    names = " and ".join(display_path(path) for path in code)
+    wiring = by_stack.wiring
+    if own.wiring is not None and own.wiring.slots and all(slot.known for slot in own.wiring.slots):
+        wiring, note = own.wiring, f"{names}: what it captures counts, and not what the stack does by itself."
+    else:
+        why = own.wiring.reason if own.wiring is not None and own.wiring.reason else "it captures nothing"
+        note = f"{names} does not tell what was trained on ({why}): the stack's own way is taken."
+        if wiring is not None:
+            status = "conditional" if wiring.status == "exact" else wiring.status
+            condition = Condition(f"if {names}, which could not be followed, captures as the stack itself does")
+            wiring = replace(wiring, status=status, conditions=(*wiring.conditions, condition))
+    problems = by_stack.problems + own.problems
+    return _Trained(wiring, problems, (*by_stack.notes, note), by_stack.dropped, own.practice)
 
 
 def _training_code(pipeline: PipelineInput) -> tuple[Path, ...]:

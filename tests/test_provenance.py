@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 
 from eaglelint.artifacts.draft import DraftConfig
-from eaglelint.provenance import contradiction, inferred_training, origin_of, provenance_note
+from eaglelint.provenance import (
+    contradicted_convention,
+    contradiction,
+    inferred_training,
+    origin_of,
+    provenance_note,
+)
 
 
 def draft(data: dict[str, Any]) -> DraftConfig:
@@ -106,3 +112,14 @@ def test_a_note_where_the_writer_is_known_and_its_ids_are_not() -> None:
     assert "written certainly by torchspec 0.1" in (provenance_note(converted, 32) or "")
     assert provenance_note(draft({"eagle_config": {"eagle_aux_hidden_state_layer_ids": [3, 7, 11]}}), 32) is None
     assert provenance_note(draft({"eagle_aux_hidden_state_layer_ids": [4, 20, 30]}), 32) is None
+
+
+def test_a_convention_that_the_config_contradicts() -> None:
+    """Only where it declares another one."""
+    ids = {"eagle_aux_hidden_state_layer_ids": [3, 7, 11]}
+    declared = draft({"speculators_config": {}, "speculators_version": "0.9.0", **ids})
+    assert "speculators 0.9.0 wrote the config, and counts boundaries" in (
+        contradicted_convention(declared, "layer-output", 32) or ""
+    )
+    assert contradicted_convention(declared, "boundary", 32) is None
+    assert contradicted_convention(draft({"eagle_config": ids}), "boundary", 32) is None

@@ -76,3 +76,32 @@ def test_a_dump_whose_header_lies(run: Run, project: Path, name: str, data: byte
     outcome = run("scan", *words, cwd=project)
     assert any(said in line for line in outcome.stderr.splitlines()), outcome.stderr
     assert [finding["code"] for finding in json.loads(outcome.stdout)["findings"]] == ["WGT004"]
+
+
+DUMP = """import torch
+from transformers import AutoModelForCausalLM
+
+
+def dump(path, input_ids):
+    model = AutoModelForCausalLM.from_pretrained("target")
+    states = model(input_ids, output_hidden_states=True).hidden_states
+    torch.save({"hidden_state": torch.cat((states[2], states[6], states[10]), dim=-1)}, path)
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "slots", "status"),
+    [
+        (DUMP, ["h[2]", "h[6]", "h[10]"], "exact"),
+        ("def dump(path):\n    return path\n", ["h[4]", "h[8]", "h[12]"], "conditional"),
+    ],
+)
+def test_a_script_beside_a_stack(run: Run, project: Path, code: str, slots: list[str], status: str) -> None:
+    """What it captures counts; where that is not told, the stack's own way does on that condition."""
+    (project / "dump.py").write_text(code)
+    words = ("--draft", "draft", "--target", "target", "--training", "dump.py", "--trained-by", SPECFORGE)
+    engine = f"sglang@{ROOT / 'tests/rules/projects/mini-sglang/sglang'}"
+    outcome = run("wiring", *words, "--serving", engine, "--captured-by", engine, "--format", "json", cwd=project)
+    trained = json.loads(outcome.stdout)["wirings"][0]
+    assert (trained["slots"], trained["status"]) == (slots, status)
+    assert "note: dump.py" in outcome.stderr
