@@ -159,20 +159,21 @@ def _by_engine(capture: HandOver, wiring: Wiring, engines: Engines) -> tuple[tup
     conditions = (*wiring.conditions, *served.conditions)
     if wanted is not None and end.label != wanted and not engines.named:
         conditions += (Condition(f"if {wanted}, which the trainer asks for, captures as {end.label} does"),)
-    slots, label = served.slots, served.label
+    slots, label, status, reason = served.slots, served.label, served.status, served.reason
+    if slots and len(slots) != len(capture.ids):
+        # Which of them are missing is not told, and the last one need not be the label.
+        reason = f"{end.label} captures {len(slots)} states for the {len(capture.ids)} ids {list(capture.ids)}"
+        slots, label, status = (), None, "unknown"
     if capture.label and slots:
         slots, label = slots[:-1], slots[-1]
-    status = served.status
     if status == "exact" and conditions:
         status = "conditional"
-    if status != "unknown" and len(slots) != len(capture.ids) - capture.label:
-        status = "unknown"
     return slots, replace(
         wiring,
         slots=slots,
         label=label,
         status=status,
-        reason=served.reason,
+        reason=reason,
         conditions=conditions,
         assumptions=served.assumptions,
         evidence=(*wiring.evidence, *served.evidence),

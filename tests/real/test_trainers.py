@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from eaglelint.trainers.stack import StackTraining
+from eaglelint.serving import open_serving
+from eaglelint.trainers.base import Run
+from eaglelint.trainers.stack import Engines, StackTraining
 from tests.real import packages
 from tools.trainer_tables import EXPLICIT, PAGES, RELEASES, ROOT, Sources, train
 
@@ -131,6 +133,17 @@ def test_only_some_exporters_write_the_ids_of_the_run(sources: Sources) -> None:
     assert speculators is not None and speculators.config["eagle_aux_hidden_state_layer_ids"] == list(EXPLICIT)
     assert modelopt is not None
     assert modelopt.config["eagle_config"]["eagle_aux_hidden_state_layer_ids"] == list(EXPLICIT)
+
+
+def test_an_engine_that_captures_fewer_states_than_it_is_asked_for(sources: Sources) -> None:
+    """vLLM 0.13.0 does not reach N, where the label is: which of the others would be taken for it is not said."""
+    handle = sources.stack(*SPECULATORS_9)
+    assert handle is not None
+    package = packages.package_directory(packages.VLLM_0_13_0)
+    engines = Engines((open_serving(f"vllm@{package}", root=ROOT),), ("LlamaForCausalLM",), {}, True)
+    found = handle.derive(Run("eagle3", 32, (3, 7, 11), {}, {}, "dump"), engines).wiring
+    assert (found.status, found.slots, found.label) == ("unknown", (), None)
+    assert found.reason == "vllm 0.13.0 captures 3 states for the 4 ids [3, 7, 11, 32]"
 
 
 @pytest.mark.parametrize("page", PAGES)
