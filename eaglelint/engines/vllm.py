@@ -377,7 +377,9 @@ def _adapted(machine: Machine, source: EngineSource, draft: Instance) -> Instanc
         raise Raised("LookupError", f"no adapter for speculators' {kind} drafts in {_ADAPTERS[-1]}", None)
     shape = draft.attrs.get("transformer_layer_config", {})
     rewritten: dict[str, Any] = machine.heap.born(dict(shape) if isinstance(shape, dict) else {})
-    _call(machine, adapter, config_dict=draft.attrs, pre_trained_config=rewritten)
+    assert isinstance(adapter.item, FunctionInfo)
+    # By position: what is rewritten is called pre_trained_config since 0.19, and vllm_config before.
+    call_value(machine, Function(adapter.module, adapter.item), (draft.attrs, rewritten), {}, None)
     return Instance(None, attrs=rewritten, name="the rewritten draft config", closed=True)
 
 

@@ -72,7 +72,10 @@ def learn_profile(
 
 
 def with_classes(known: Profile, learned: Profile) -> Profile:
-    """A profile in which some classes were learned anew; mappings that nothing refers to any more are left out."""
+    """A profile in which some classes and the resolvers, which all classes share, were learned anew.
+
+    Mappings that nothing refers to any more are left out.
+    """
     table = _Table()
 
     def moved(cls: TargetClass, profile: Profile) -> TargetClass:
@@ -84,7 +87,13 @@ def with_classes(known: Profile, learned: Profile) -> Profile:
         name: moved(learned.classes[name], learned) if name in learned.classes else moved(cls, known)
         for name, cls in known.classes.items()
     }
-    return replace(known, classes=classes, mappings=tuple(table.mappings))
+    return replace(
+        known,
+        classes=classes,
+        mappings=tuple(table.mappings),
+        resolvers=learned.resolvers,
+        nodes=learned.nodes,
+    )
 
 
 def learn_from(spec: str, root: Path, progress: Progress = lambda _: None, *, processes: int = 2) -> Profile:

@@ -77,6 +77,13 @@ def test_the_older_runner_knows_one_place(real_engine: Any) -> None:
     assert [(wiring.status, str(wiring)) for wiring in found] == [("exact", "h[3] ⊕ h[7]"), ("exact", _DEFAULT)]
 
 
+def test_an_adapter_whose_parameter_is_called_otherwise(real_engine: Any) -> None:
+    """0.13.0 rewrites configs in speculators' format too, into what it calls vllm_config."""
+    draft = {"speculators_model_type": "eagle3", **_TOP, **_SHAPE}
+    wiring = _derive(real_engine, "0.13.0", "eagle3", draft)
+    assert (wiring.status, str(wiring)) == ("exact", "h[3] ⊕ h[7]")
+
+
 def test_no_domino(real_engine: Any) -> None:
     """V2 captures for the methods that vLLM has; Domino is none of them."""
     wiring = _derive(real_engine, "0.33.0", "domino", {"dflash_config": {"target_layer_ids": [1]}})
