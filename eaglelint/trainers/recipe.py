@@ -233,7 +233,9 @@ def _from_commands(name: str, text: str, keys: RecipeKeys) -> Iterator[_Entry]:
             if path is not None:
                 values = [attached] if attached else _following([text for text, _ in words[index + 1 :]])
                 value: Any = [_scalar(item) for item in values]
-                yield _Entry(path, value if path in keys.ids else (value[0] if value else None), name, line)
+                yield _Entry(path, value if path in keys.ids else (value[0] if value else True), name, line)
+            elif flag.startswith("--no-") and f"--{flag[5:]}" in keys.flags:
+                yield _Entry(keys.flags[f"--{flag[5:]}"], False, name, line)
             elif (found := _ASSIGNED.fullmatch(word)) is not None and "." in found.group(1):
                 yield _Entry(tuple(found.group(1).split(".")), _literal(found.group(2)), name, line)
 

@@ -50,6 +50,10 @@ class Speculators:
             "--target-layer-ids": ("draft", "target_layer_ids"),
             "--layer-ids": ("draft", "target_layer_ids"),
             "--speculator-type": ("speculator_type",),
+            **{
+                f"--{name.replace('_', '-')}": ("draft", name)
+                for name in ("fc_norm", "norm_before_fc", "norm_before_residual", "norm_output")
+            },
         },
         schema=("train/config/schema.py", "TrainConfig"),
     )

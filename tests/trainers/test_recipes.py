@@ -46,9 +46,12 @@ def test_flags_of_a_command(tmp_path: Path) -> None:
     from eaglelint.trainers.speculators import Speculators
 
     script = tmp_path / "train.sh"
-    script.write_text("python train.py --speculator-type dflash --target-layer-ids 2 10 18 --lr 1\n")
+    script.write_text(
+        "python train.py --speculator-type dflash --target-layer-ids 2 10 18 --fc-norm --no-norm-output --lr 1\n"
+    )
     found = read_recipe([script], Speculators.recipe, handle.bench(32), {script: "train.sh"})
     assert (found.layer_ids, found.kind) == ((2, 10, 18), "dflash")
+    assert (found.values["draft", "fc_norm"], found.values["draft", "norm_output"]) == (True, False)
 
 
 @pytest.mark.parametrize(
