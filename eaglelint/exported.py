@@ -20,6 +20,7 @@ class Dropped:
         stack: The training stack and its release.
         exporter: The function that writes the config, ``file:line``; empty where it is not known.
         place: The key path in the draft's config where the value should stand.
+        read: Whether that function writes the run's setting by itself; None where that is not known.
     """
 
     key: str
@@ -30,3 +31,4 @@ class Dropped:
     stack: str
     exporter: str
     place: tuple[str, ...]
+    read: bool | None = None

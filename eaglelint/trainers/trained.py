@@ -180,7 +180,17 @@ def _dropped(handle: TrainerHandle, run: Run, draft: DraftConfig, recipe: Recipe
                 else tuple((key or "eagle_config.eagle_aux_hidden_state_layer_ids").split("."))
             )
             exported = list(written[0].values) if written else None
-            yield Dropped(path[-1], list(recipe.layer_ids), exported, place.path, place.line, handle.label, where, path)
+            yield Dropped(
+                path[-1],
+                list(recipe.layer_ids),
+                exported,
+                place.path,
+                place.line,
+                handle.label,
+                where,
+                path,
+                read=_carries_ids(handle, run),
+            )
     for key_path, value in recipe.values.items():
         key = key_path[-1]
         if key in _SERVED_FLAGS and value and draft.text_node(key) is None and key not in draft.data:

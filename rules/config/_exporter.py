@@ -25,11 +25,7 @@ def not_exported(rule: Rule, facts: Facts) -> Iterator[Finding]:
     for lost in facts.dropped:
         span = draft.span(*lost.place)
         said = "has none" if lost.exported is None else f"says {lost.exported}"
-        exporter = f": {lost.stack} writes it in {lost.exporter}, where the run's setting is not read"
-        message = (
-            f"{lost.key} was {lost.trained} in training, and {key_phrase(lost.place)} {said}"
-            f"{exporter if lost.exporter else ''}"
-        )
+        message = f"{lost.key} was {lost.trained} in training, and {key_phrase(lost.place)} {said}{_exporter(lost)}"
         ids = isinstance(lost.trained, list)
         severity: Severity = "error" if ids else "warning"
         yield rule.finding(
@@ -43,6 +39,18 @@ def not_exported(rule: Rule, facts: Facts) -> Iterator[Finding]:
             edits=tuple(edit for edit in (_edit(facts, lost),) if edit is not None),
             identity=(lost.key, str(lost.trained)),
         )
+
+
+def _exporter(lost: Dropped) -> str:
+    """What wrote the config, and whether it reads what the run sets."""
+    if not lost.exporter:
+        return ""
+    if lost.read:
+        return (
+            f": {lost.stack} writes what a run sets ({lost.exporter}), so this config is of another run, or was changed"
+        )
+    unread = ", where the run's setting is not read" if lost.read is False else ""
+    return f": {lost.stack} writes the config in {lost.exporter}{unread}"
 
 
 def _help(lost: Dropped) -> str:

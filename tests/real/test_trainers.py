@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from eaglelint.artifacts.draft import DraftConfig
+from eaglelint.artifacts.target import TargetConfig
 from eaglelint.serving import open_serving
 from eaglelint.trainers.base import Run
 from eaglelint.trainers.stack import Engines, StackTraining
+from eaglelint.trainers.trained import trained_by
 from tests.real import packages
 from tools.trainer_tables import EXPLICIT, PAGES, RELEASES, ROOT, Sources, train
 
@@ -133,6 +137,32 @@ def test_only_some_exporters_write_the_ids_of_the_run(sources: Sources) -> None:
     assert speculators is not None and speculators.config["eagle_aux_hidden_state_layer_ids"] == list(EXPLICIT)
     assert modelopt is not None
     assert modelopt.config["eagle_config"]["eagle_aux_hidden_state_layer_ids"] == list(EXPLICIT)
+
+
+@pytest.mark.parametrize(
+    ("pin", "command", "read"),
+    [
+        (SPECULATORS_9, "python train.py --speculator-type eagle3 --target-layer-ids 3 7 11 --norm-output", True),
+        (SPECFORGE, "specforge train training.strategy=eagle3 model.aux_hidden_state_layer_ids=[3,7,11]", False),
+    ],
+)
+def test_what_the_run_set_and_the_config_does_not_say(
+    sources: Sources, pin: tuple[str, object], command: str, read: bool, tmp_path: Path
+) -> None:
+    """And whether the stack's exporter writes such a setting: then the config is of another run."""
+    handle = sources.stack(*pin)  # type: ignore[arg-type]
+    assert handle is not None
+    script = tmp_path / "train.sh"
+    script.write_text(command + "\n")
+    data = {"architectures": ["LlamaForCausalLMEagle3"], "eagle_aux_hidden_state_layer_ids": [2, 16, 29]}
+    draft = DraftConfig.parse("config.json", json.dumps(data).encode())
+    target = TargetConfig.synthetic(32, ("LlamaForCausalLM",))
+    found = trained_by(
+        f"{pin[0]}@{handle.source.package}", draft, target, [script], (), kind="eagle3", named=False, display={}
+    )
+    lost = {item.key: (item.trained, item.exported, item.read) for item in found.dropped}
+    assert lost["eagle_aux_hidden_state_layer_ids"] == ([3, 7, 11], [2, 16, 29], read)
+    assert ("norm_output" in lost) == ("--norm-output" in command)
 
 
 def test_an_engine_that_captures_fewer_states_than_it_is_asked_for(sources: Sources) -> None:
