@@ -520,6 +520,8 @@ def _state_of(config: Instance, depth: int) -> Any:
             state = _state_of(value, depth + 1) if depth < 3 else None
             if state is None:
                 return None
+        elif isinstance(value, Unknown):
+            state = (value, value.present, value.choice)
         elif isinstance(value, list) and all(_memoizable(item) for item in value):
             state = (type(value).__name__, *value)
         elif not _memoizable(value) and value is not MISSING and not isinstance(value, Partial):

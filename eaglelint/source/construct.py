@@ -233,13 +233,16 @@ def run_initialiser(
         return False
 
     cache = ("pruned", function.module.name, function.info.line, cls.info.name, name)
-    body = machine.memo.get(cache)
+    body, asides = machine.memo.get(cache, (None, frozenset()))
     if body is None:
         block = node.body
         assert isinstance(block, cst.IndentedBlock | cst.SimpleStatementSuite)
         statements = block.body if isinstance(block, cst.IndentedBlock) else [cst.SimpleStatementLine(block.body)]
         effects = machine.memo.setdefault(("effects", function.module.name, function.info.line), {})
-        body = machine.memo[cache] = prune(statements, receiver, name, sets_it, effects)
+        aside: set[cst.BaseStatement] = set()
+        body = prune(statements, receiver, name, sets_it, effects, _names(parameters), aside)
+        asides = frozenset(aside)
+        machine.memo[cache] = body, asides
     if not body:
         return MISSING
     frame = Frame(
@@ -252,10 +255,17 @@ def run_initialiser(
         initialising=instance,
         wanted=name,
         resume=resume,
+        asides=asides,
     )
     frame.env.variables = bind_arguments(machine, parameters, (instance, *args), kwargs, frame)
     run_block(machine, body, frame)
     return instance.building[-1].get(name, MISSING)
+
+
+def _names(parameters: cst.Parameters) -> frozenset[str]:
+    listed = (*parameters.posonly_params, *parameters.params, *parameters.kwonly_params)
+    stars = (parameters.star_arg, parameters.star_kwarg)
+    return frozenset(item.name.value for item in (*listed, *stars) if isinstance(item, cst.Param))
 
 
 def _super_of(machine: Machine, target: cst.BaseExpression, function: Function) -> ClassValue | None:

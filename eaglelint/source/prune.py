@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import libcst as cst
@@ -22,15 +23,21 @@ _REGISTERING = frozenset(["register_buffer", "register_parameter", "register_mod
 
 @dataclass(slots=True)
 class Effects:
-    """What a statement may change, and what it reads. ``calls`` are its calls of methods on a plain name.
+    """What a statement may change, in depth too, and what it reads. ``calls`` are its calls of methods.
 
-    ``yields``: in a context manager, it runs what stands inside the ``with``.
+    ``aliases``: plain names that it gives to what an attribute holds. ``handed``: the names and attributes that are
+    handed to a call whose result nobody uses, or whose items a loop changes. ``deep``: attributes of which something
+    inside is set. ``borrowed``: those that are given something of a parameter, which is made elsewhere.
     """
 
     names: set[str] = field(default_factory=set)
     attributes: set[tuple[str, str]] = field(default_factory=set)
     calls: list[cst.Call] = field(default_factory=list)
     reads: set[str] = field(default_factory=set)
+    aliases: set[tuple[str, tuple[str, str]]] = field(default_factory=set)
+    handed: set[str | tuple[str, str]] = field(default_factory=set)
+    deep: set[tuple[str, str]] = field(default_factory=set)
+    borrowed: set[tuple[str, str]] = field(default_factory=set)
     yields: bool = False
 
 
@@ -40,6 +47,10 @@ class _Wanted:
     name: str
     sets_it: Callable[[cst.Call], bool]
     effects: dict[cst.CSTNode, Effects]
+    parameters: frozenset[str]
+    assigned: Counter[str]  # by how many statements each local variable is
+    asides: set[cst.BaseStatement]
+    made_here: bool
 
 
 # self.NAME = ..., self.NAME: T = ..., self.NAME[0] += ..., self.NAME.append(...); not f"{self.NAME=}".
@@ -75,6 +86,8 @@ def prune(
     name: str,
     sets_it: Callable[[cst.Call], bool],
     effects: dict[cst.CSTNode, Effects],
+    parameters: frozenset[str] = frozenset(),
+    asides: set[cst.BaseStatement] | None = None,
 ) -> list[cst.BaseStatement]:
     """The statements of ``body`` that may contribute to ``receiver.name``, compound statements thinned out.
 
@@ -84,11 +97,21 @@ def prune(
         name: The attribute asked for.
         sets_it: Whether a call, ``super().__init__(...)`` or ``self.method(...)``, sets the attribute elsewhere.
         effects: What each statement of this function changes and reads; filled on first use.
+        parameters: The function's parameters, whose values come from elsewhere.
+        asides: Gets the kept calls and loops that may change what is asked for in depth, or not.
     """
-    wanted = _Wanted(receiver, name, sets_it, effects)
-    needed: set[str] = set()
+    asides = set() if asides is None else asides
+    wanted = _Wanted(receiver, name, sets_it, effects, parameters | {receiver}, Counter(), asides, True)
+    found = [_effects(statement, wanted) for statement in body]
+    made_here = not any((receiver, name) in each.borrowed for each in found)
+    assigned = Counter(local for each in found for local in each.names)
+    wanted = replace(wanted, assigned=assigned, made_here=made_here)
+    changed = {owner for each in found for owner, _ in (*each.attributes, *each.deep)}
+    needed = {alias for each in found for alias, origin in each.aliases if origin == (receiver, name)} & changed
+    needed = needed if made_here else set()
     while True:
         before = len(needed)
+        asides.clear()
         kept = _keep(body, wanted, needed)
         if len(needed) == before:
             return kept
@@ -105,8 +128,14 @@ def _keep(body: Sequence[cst.BaseStatement], wanted: _Wanted, needed: set[str]) 
 
 
 def _thin(statement: cst.BaseStatement, wanted: _Wanted, needed: set[str]) -> cst.BaseStatement | None:
-    if not _contributes(_effects(statement, wanted), wanted, needed):
-        return None
+    effects = _effects(statement, wanted)
+    if not _contributes(effects, wanted, needed):
+        handed = effects.handed & {*(needed - wanted.parameters), (wanted.receiver, wanted.name)}
+        others = (name for name in effects.reads - needed if wanted.assigned[name] > (name in effects.names))
+        if not (handed and wanted.made_here) or any(others):
+            return None  # or it reads what nothing else needs
+        wanted.asides.add(statement)
+        return statement
     if isinstance(statement, cst.If):
         return _thin_if(statement, wanted, needed)
     if (
@@ -152,6 +181,10 @@ def _thin_if(statement: cst.If, wanted: _Wanted, needed: set[str]) -> cst.If | N
 def _contributes(effects: Effects, wanted: _Wanted, needed: set[str]) -> bool:
     if effects.yields or effects.names & needed or (wanted.receiver, wanted.name) in effects.attributes:
         return True
+    if wanted.made_here and (wanted.receiver, wanted.name) in effects.deep:
+        return True
+    if any(owner in needed and owner not in wanted.parameters for owner, _ in effects.attributes):
+        return True  # part.NAME = ... changes what is kept in part
     for call in effects.calls:
         if wanted.sets_it(call):
             return True
@@ -195,15 +228,32 @@ def _collect(node: cst.CSTNode, effects: Effects, wanted: _Wanted) -> None:
                 effects.names.add(bound.value)
             return
         case cst.AssignTarget() | cst.AnnAssign() | cst.AugAssign() | cst.For() | cst.NamedExpr() | cst.CompFor():
-            _target(node.target, effects)
+            _target(node.target, effects, wanted)
         case cst.AsName():
-            _target(node.name, effects)
+            _target(node.name, effects, wanted)
         case cst.Del():
-            _target(node.target, effects)
+            _target(node.target, effects, wanted)
         case cst.FunctionDef():
             effects.names.add(node.name.value)
         case cst.Call():
             _call(node, effects)
+        case cst.Expr(value=cst.Call() as call) if not _is_initialiser(call):
+            # A call for its own sake is there for what it does to what it is handed.
+            handed = Effects()
+            if isinstance(call.func, cst.Attribute):
+                _touch(call.func.value, handed, wanted)
+            _touch(call, handed, wanted)
+            effects.handed |= handed.names | handed.attributes
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=alias))]):
+            origin = Effects()
+            if isinstance(node.value, cst.Attribute | cst.Subscript):
+                _touch(node.value, origin, wanted)
+            effects.aliases |= {(alias, source) for source in origin.attributes}
+        case cst.Assign() | cst.AnnAssign() if node.value is not None and _root(node.value) in wanted.parameters:
+            targets = [t.target for t in node.targets] if isinstance(node, cst.Assign) else [node.target]
+            for target in targets:
+                if isinstance(target, cst.Attribute) and isinstance(target.value, cst.Name):
+                    effects.borrowed.add((target.value.value, target.attr.value))
         case cst.Yield():
             effects.yields = True
     for child in children(node):
@@ -214,8 +264,30 @@ def _collect(node: cst.CSTNode, effects: Effects, wanted: _Wanted) -> None:
             effects.calls += inner.calls
             effects.reads |= inner.reads
             effects.yields |= inner.yields
+            effects.aliases |= inner.aliases
+            effects.handed |= inner.handed
+            effects.deep |= inner.deep
+            effects.borrowed |= inner.borrowed
         else:
             _collect(child, effects, wanted)
+    if isinstance(node, cst.For):
+        items = Effects()
+        _target(node.target, items, wanted)
+        if items.names & {owner for owner, _ in effects.attributes}:
+            inside = Effects()
+            _touch(node.iter, inside, wanted)
+            effects.handed |= inside.names | inside.attributes  # for layer in self.layers: layer.NAME = ...
+
+
+def _root(node: cst.BaseExpression) -> str | None:
+    """The name that an expression reaches its object through: config in config.text_config."""
+    while isinstance(node, cst.Attribute | cst.Subscript):
+        node = node.value
+    return node.value if isinstance(node, cst.Name) else None
+
+
+def _is_initialiser(call: cst.Call) -> bool:
+    return isinstance(call.func, cst.Attribute) and call.func.attr.value == "__init__"
 
 
 def _call(node: cst.Call, effects: Effects) -> None:
@@ -231,15 +303,34 @@ def _call(node: cst.Call, effects: Effects) -> None:
             effects.attributes.add((owner.value, str(key.evaluated_value)))
 
 
-def _target(target: cst.CSTNode, effects: Effects) -> None:
+def _touch(node: cst.CSTNode, effects: Effects, wanted: _Wanted) -> None:
+    """Add what an object is reached through: self.model where self.model.layers[0] may change in depth."""
+    match node:
+        case cst.Name(value=name) if name not in wanted.parameters:
+            effects.names.add(name)
+        case cst.Attribute(value=cst.Name(value=owner), attr=cst.Name(value=name)):
+            effects.attributes.add((owner, name))
+        case cst.Attribute() | cst.Subscript():
+            _touch(node.value, effects, wanted)
+        case cst.Call():
+            for argument in node.args:  # enumerate(self.layers)
+                _touch(argument.value, effects, wanted)
+
+
+def _target(target: cst.CSTNode, effects: Effects, wanted: _Wanted) -> None:
     match target:
         case cst.Name():
             effects.names.add(target.value)
         case cst.Attribute():
             if isinstance(target.value, cst.Name):
                 effects.attributes.add((target.value.value, target.attr.value))
+            else:
+                inside = Effects()
+                _touch(target.value, inside, wanted)
+                effects.names |= inside.names
+                effects.deep |= inside.attributes  # self.model.NAME = ... changes what self.model holds
         case cst.Tuple() | cst.List():
             for element in target.elements:
-                _target(element.value, effects)
+                _target(element.value, effects, wanted)
         case cst.Subscript():
-            _target(target.value, effects)
+            _target(target.value, effects, wanted)

@@ -57,6 +57,9 @@ def run_suite(machine: Machine, suite: cst.BaseSuite, frame: Frame) -> Flow:
 def run_block(machine: Machine, body: Sequence[cst.BaseStatement], frame: Frame) -> Flow:
     for statement in body:
         machine.step()
+        if frame.asides and statement in frame.asides:
+            _run_aside(machine, statement, frame)
+            continue
         if type(statement) is cst.SimpleStatementLine:  # isinstance is slow for what is of another abstract class
             flow = _run_small(machine, statement.body, frame)
         else:
@@ -65,6 +68,29 @@ def run_block(machine: Machine, body: Sequence[cst.BaseStatement], frame: Frame)
         if flow is not None:
             return flow
     return None
+
+
+def _run_aside(machine: Machine, statement: cst.BaseStatement, frame: Frame) -> None:
+    """A call that may change what it is handed: followed outside the layers, where that is little work and no fork."""
+    given_up: set[cst.BaseStatement] = machine.memo.setdefault("asides given up", set())
+    if machine.in_layer or statement in given_up:
+        return
+    before = dict(frame.env.variables)
+    inner = replace(frame, asides=frozenset())
+    try:
+        attempt = machine.within(
+            machine.budget.test_steps // 4,
+            lambda: machine.try_out(lambda: run_block(machine, (statement,), inner)),
+        )
+    except TooLong:
+        if machine.steps > machine.soft_limit:
+            raise
+        attempt = None
+    if attempt is None:
+        frame.env.variables = before
+        given_up.add(statement)
+    else:
+        machine.heap.replay(attempt[1])
 
 
 def _run_small(machine: Machine, body: Sequence[cst.BaseSmallStatement], frame: Frame) -> Flow:

@@ -332,4 +332,5 @@ class Frame:
     # While an attribute is computed from a sliced __init__: attributes that were set meanwhile stay.
     initialising: Instance | None = None
     wanted: str | None = None
+    asides: frozenset[cst.BaseStatement] = frozenset()  # what it runs where that is little work and forks nowhere
     stub: bool = False

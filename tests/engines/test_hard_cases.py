@@ -62,6 +62,48 @@ for i, layer in {layers}:
 
 # --- what is followed to the end: exact, and right -----------------------------------------------------------------
 
+
+def with_part(init: str, shift: str = "shift") -> Model:
+    """A model whose loop looks at a part that ``__init__`` has changed since it was made."""
+    return Model(
+        top="""
+class Inner:
+    def __init__(self):
+        self.shift = 0
+
+class Part:
+    def __init__(self):
+        self.shift = 0
+        self.inner = Inner()
+
+    def move(self):
+        self.shift = 1
+
+def shifted(part):
+    part.shift = 1
+""",
+        init=init,
+        loop=captures(f"aux.append({STATE})").replace("i in self", f"i - self.part.{shift} in self"),
+    )
+
+
+def marked(init: str) -> Model:
+    """A model that captures after some layers, and before the others."""
+    return Model(
+        top="def mark(layers):\n    for layer in layers[6:]:\n        layer.late = True",
+        layer_init="self.late = False",
+        init=init,
+        loop=loop(f"""
+for i, layer in enumerate(self.layers):
+    if i in self.layers_to_capture and not layer.late:
+        aux.append({STATE})
+    hidden_states, residual = layer(hidden_states, residual)
+    if i in self.layers_to_capture and layer.late:
+        aux.append({STATE})
+"""),
+    )
+
+
 FOLLOWED = {
     "added to in place after the capture": Model(
         loop="""
@@ -403,6 +445,16 @@ for i, layer in enumerate(self.layers):
     hidden_states, residual = layer(hidden_states, residual, rotary)
 """),
     ),
+    "__init__ changes a part that it has made": with_part("self.part = Part()\nself.part.shift = 1"),
+    "__init__ changes a part before it keeps it": with_part("part = Part()\npart.shift = 1\nself.part = part"),
+    "__init__ hands a part to a function": with_part("self.part = Part()\nshifted(self.part)"),
+    "__init__ calls a method of a part": with_part("self.part = Part()\nself.part.move()"),
+    "__init__ changes the part of a part": with_part("self.part = Part()\nself.part.inner.shift = 1", "inner.shift"),
+    "__init__ changes a part under another name": with_part("self.part = Part()\npart = self.part\npart.shift = 1"),
+    "__init__ changes the layers": marked("for layer in self.layers:\n    layer.late = layer.layer_id > 4"),
+    "__init__ changes the layers by number": marked("for i, layer in enumerate(self.layers):\n    layer.late = i > 4"),
+    "__init__ changes one layer": marked("self.layers[6].late = True"),
+    "__init__ hands the layers to a function": marked("mark(self.layers)"),
     "a layer that hands on the next one's normed input": Model(
         layer_args="hidden_states, normed",
         layer="""
