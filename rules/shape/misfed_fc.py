@@ -68,7 +68,7 @@ def _states(count: int) -> str:
 RULE = Rule(
     code="SHP006",
     name="misfed-fc",
-    summary="an engine that makes the draft's fc for another number of states than it feeds it",
+    summary="An engine makes the draft's fc for another number of states than it feeds it.",
     severity="error",
     check=_check,
 )

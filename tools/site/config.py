@@ -60,7 +60,8 @@ def _navigation() -> Iterable[str]:
     yield _section("Rules", rules)
     yield _section("Reference", [_entry("Commands", "commands.md"), _entry("Settings", "settings.md"), '"schemas.md"'])
     yield _section("Where it runs", ['"editors.md"', '"ci.md"', '"probe.md"'])
-    yield _section("Evidence", ['"reports.md"', '"findings-in-engines.md"', '"probe-wiring.md"', '"benchmarks.md"'])
+    evidence = ("reports", "findings-in-engines", "probe-wiring", "hostile-input", "benchmarks")
+    yield _section("Evidence", [json.dumps(f"{name}.md") for name in evidence])
     yield _section("Project", [_entry("Changes", "changelog.md"), '"contributing.md"'])
 
 
