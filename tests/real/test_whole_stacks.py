@@ -33,7 +33,7 @@ TARGET = {
     "hidden_size": 4096,
     "vocab_size": 128256,
 }
-# Each was read by a person: the stack's own code is right, so every finding would be a false one.
+# Where a stack trains with its own code as it was released, a finding is taken for a false one until it is read.
 STACKS = [
     ("specforge", packages.SPECFORGE_0_2_0),
     ("speculators", packages.SPECULATORS_0_9_0),
