@@ -12,7 +12,8 @@ import pytest
 from eaglelint.project.pipelines import PipelineInput, assemble_pipelines
 from eaglelint.project.settings import find_settings
 from eaglelint.registry import all_rules
-from eaglelint.scan import Options, gather, scan_pipelines, survey_engine, with_ids
+from eaglelint.scan import Options, gather, scan_pipelines, survey_engine
+from eaglelint.serving_end import with_ids
 
 MINI = Path(__file__).parent / "rules/projects/mini-sglang/sglang"
 

@@ -19,8 +19,8 @@ sys.path.insert(0, str(ROOT))
 from eaglelint.artifacts.draft import DraftConfig  # noqa: E402
 from eaglelint.deployment import parse_assumptions  # noqa: E402
 from eaglelint.derive import ServingRequest  # noqa: E402
-from eaglelint.scan import judge, mended_option  # noqa: E402
 from eaglelint.serving import EngineHandle, ProfileHandle, open_serving, open_source  # noqa: E402
+from eaglelint.serving_end import judge, mended_option  # noqa: E402
 from eaglelint.trainers.base import HandOver, Run  # noqa: E402
 from eaglelint.trainers.bench import Step  # noqa: E402
 from eaglelint.trainers.public import open_trainer  # noqa: E402

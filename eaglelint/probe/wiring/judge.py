@@ -13,8 +13,8 @@ from eaglelint.probe.wiring.engine import ENGINES, ClassProbe, run_requests
 from eaglelint.probe.wiring.launch import LIMITS
 from eaglelint.registry import find_rule
 from eaglelint.rule import Facts, Served
-from eaglelint.scan import End
 from eaglelint.serving import EngineHandle
+from eaglelint.serving_end import End
 from eaglelint.wiring import Slot, Wiring, compare
 
 __all__ = ["OF_CODE", "ServedRun", "named_in", "run_end", "unrun", "wiring_outcomes", "wiring_verdict"]

@@ -12,8 +12,8 @@ from eaglelint.derive import ServingRequest
 from eaglelint.finding import Finding, Probe
 from eaglelint.probe.wiring.judge import ServedRun, run_end, unrun, wiring_verdict
 from eaglelint.rule import Facts, Served
-from eaglelint.scan import End
 from eaglelint.serving import open_source
+from eaglelint.serving_end import End
 from eaglelint.survey.classes import SURVEY_LAYERS
 from eaglelint.wiring import Wiring
 
