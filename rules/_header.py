@@ -89,8 +89,9 @@ def takes_states_of(width: int, draft: DraftConfig, checkpoint: Checkpoint | Non
 
 
 def target_width(draft: DraftConfig, target: TargetConfig | None) -> Stated | None:
-    """How wide the target's states are: by its own config, else by what the draft's says of it."""
-    return stated_by_target(target, "hidden_size") or stated_by(draft, "target_hidden_size")
+    """How wide the target's states are, by its own config or by what the draft's says; None where that is no width."""
+    stated = stated_by_target(target, "hidden_size") or stated_by(draft, "target_hidden_size")
+    return stated if stated is not None and stated.value > 0 else None
 
 
 def tensor_row(tensor: Tensor) -> Related:

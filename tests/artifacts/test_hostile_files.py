@@ -25,9 +25,11 @@ from eaglelint.artifacts.target import TargetConfig
 from eaglelint.artifacts.tokenizer import compare_tokenizers, read_tokenizer
 from eaglelint.exceptions import EaglelintError
 from eaglelint.project.discovery import discover
+from eaglelint.project.pipelines import PipelineInput
 from eaglelint.registry import all_rules
 from eaglelint.rule import Facts
-from tests.checkpoints import header_bytes
+from eaglelint.scan import Options, scan_pipelines
+from tests.checkpoints import header_bytes, write_safetensors
 from tests.torch_files import legacy_bytes, state_dict_pickle, write_zip
 
 scalars = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=8)
@@ -211,3 +213,16 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(name: str, tmp_path: Pa
     assert discover([tmp_path]).launches == ()
     with pytest.raises(EaglelintError):
         read_launch(tmp_path / name, name)
+
+
+def test_a_target_without_width(tmp_path: Path) -> None:
+    """A width of 0 beside an fc: what a fuzz run found divides by none."""
+    (tmp_path / "draft").mkdir()
+    (tmp_path / "target").mkdir()
+    (tmp_path / "draft" / "config.json").write_text(json.dumps({"architectures": ["LlamaForCausalLMEagle3"]}))
+    (tmp_path / "target" / "config.json").write_text(json.dumps({"hidden_size": 0, "num_hidden_layers": 8}))
+    write_safetensors(tmp_path / "draft" / "model.safetensors", {"fc.weight": ("BF16", (16, 48))})
+    pipeline = PipelineInput("draft", tmp_path / "draft", tmp_path / "target")
+    result = scan_pipelines([pipeline], all_rules(), Options())
+    assert result.problems == ()
+    assert "TRN003" not in {finding.code for finding in result.findings}
