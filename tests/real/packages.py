@@ -100,6 +100,7 @@ PROFILED = (
     VLLM_0_13_0,
     Package("vllm", "0.22.1", "cc50536c93827a577b2bc45f038b8b866c31ed220631008521a337c9b2558f4d"),
     VLLM_0_33_0,
+    TRANSFORMERS_5_24_0,
 )
 
 # The wheels are for one interpreter and platform, but only their sources are read, on any.
