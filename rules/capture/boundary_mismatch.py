@@ -51,7 +51,9 @@ def _mismatch(
     wiring = served.wiring
     ids = ids_read_by(draft, wiring)
     first = mismatches[0]
-    message = "; ".join(map(_sentence, mismatches))
+    confidence = _confidence(training, wiring)
+    guessed = training.inferred and confidence != "certain"
+    message = "by the config alone, " * guessed + "; ".join(map(_sentence, mismatches))
     if len(training.slots) != len(wiring.slots):
         message += f" (trained on {len(training.slots)} states, served {len(wiring.slots)})"
     other = _other_release(facts, wiring)
@@ -63,8 +65,6 @@ def _mismatch(
         )
         related = trained_row(training) + served_rows(wiring) + served_rows(other)
     edit = mended_list(facts, served)
-    confidence = _confidence(training, wiring)
-    guessed = training.inferred and confidence != "certain"
     severity: Severity = "warning" if guessed or confidence == "possible" else "error"
     state = "nothing" if first.served is None else str(first.served)
     return rule.finding(

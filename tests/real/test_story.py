@@ -137,6 +137,8 @@ def test_nested_ids_are_ignored_by_vllms_default_runner(
     """vLLM 0.33's default runner does not look below eagle_config for these ids: its own default is served."""
     _project(tmp_path, [5, 20, 40], target="LlamaForCausalLM")
     document = _scan(tmp_path, monkeypatch, [f"vllm@{vllm_033}"], training=False)
-    (finding,) = document["findings"]
+    finding, likely = document["findings"]
     assert (finding["code"], finding["severity"], finding["confidence"]) == ("CFG001", "error", "certain")
     assert "h[2] ⊕ h[30] ⊕ h[58]" in finding["message"]
+    assert (likely["code"], likely["severity"], likely["confidence"]) == ("CAP002", "warning", "likely")
+    assert likely["message"].startswith("by the config alone, slot 0 was trained on h[6] and is served h[2]")
