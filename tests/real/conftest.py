@@ -15,6 +15,7 @@ from tests.real.packages import (
     TRANSFORMERS_5_24_0,
     VLLM_0_13_0,
     VLLM_0_19_1,
+    VLLM_0_22_1,
     VLLM_0_33_0,
     package_directory,
 )
@@ -26,6 +27,7 @@ _PACKAGES = {
         SGLANG_0_5_23,
         VLLM_0_13_0,
         VLLM_0_19_1,
+        VLLM_0_22_1,
         VLLM_0_33_0,
         LMDEPLOY_0_14_0,
         TRANSFORMERS_5_24_0,

@@ -35,6 +35,7 @@ __all__ = [
     "TRANSFORMERS_5_24_0",
     "VLLM_0_13_0",
     "VLLM_0_19_1",
+    "VLLM_0_22_1",
     "VLLM_0_33_0",
     "Checkout",
     "Package",
@@ -86,6 +87,7 @@ TORCHSPEC = Checkout("torchspec-project/TorchSpec", "6dda2bfc7b181158697245eee3f
 EAGLE = Checkout("SafeAILab/EAGLE", "cb7e0841fe0c206c6ed74a197ad5e2a1f13f5a2b")
 DFLASH = Checkout("z-lab/dflash", "44947fbf71114e241c96de194f4b382b5dd330d0")
 VLLM_0_19_1 = Package("vllm", "0.19.1", "71a87f46cafab4489c69a5c5c83b870d0235e5694d8222303d460576293dc719")
+VLLM_0_22_1 = Package("vllm", "0.22.1", "cc50536c93827a577b2bc45f038b8b866c31ed220631008521a337c9b2558f4d")
 VLLM_0_33_0 = Package("vllm", "0.33.0", "4b6bdec4ab269990bf70d45a3c1e94c3760a27064513760193b26d6f0da883aa")
 
 # The releases whose profiles are bundled (tools/learn_profiles.py); the tests read only those that are named above.
@@ -98,7 +100,7 @@ PROFILED = (
     SGLANG_0_5_9,
     SGLANG_0_5_23,
     VLLM_0_13_0,
-    Package("vllm", "0.22.1", "cc50536c93827a577b2bc45f038b8b866c31ed220631008521a337c9b2558f4d"),
+    VLLM_0_22_1,
     VLLM_0_33_0,
     TRANSFORMERS_5_24_0,
 )

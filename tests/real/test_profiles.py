@@ -18,6 +18,7 @@ from tests.real.packages import (
     SGLANG_0_5_23,
     TRANSFORMERS_5_24_0,
     VLLM_0_13_0,
+    VLLM_0_22_1,
     VLLM_0_33_0,
     Package,
     package_directory,
@@ -26,12 +27,13 @@ from tests.real.test_story import _project
 
 pytestmark = pytest.mark.real
 
-READ = (SGLANG_0_5_9, SGLANG_0_5_23, VLLM_0_13_0, VLLM_0_33_0, TRANSFORMERS_5_24_0)
+READ = (SGLANG_0_5_9, SGLANG_0_5_23, VLLM_0_13_0, VLLM_0_22_1, VLLM_0_33_0, TRANSFORMERS_5_24_0)
 # Few of each release are learned again, structurally different ones; all would take the better part of an hour.
 SAMPLE = {
     SGLANG_0_5_9: ("DeepseekV3ForCausalLM", "GptOssForCausalLM", "LlamaForCausalLM"),
     SGLANG_0_5_23: ("GptOssForCausalLM", "LlamaForCausalLM"),
     VLLM_0_13_0: ("GptOssForCausalLM", "LlamaForCausalLM"),
+    VLLM_0_22_1: ("GptOssForCausalLM", "LlamaForCausalLM"),
     VLLM_0_33_0: ("GptOssForCausalLM", "LlamaForCausalLM"),
     TRANSFORMERS_5_24_0: ("GptOssForCausalLM", "LlamaForCausalLM"),
 }
