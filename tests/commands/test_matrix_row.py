@@ -36,6 +36,7 @@ def test_every_bundled_release_has_a_verdict(run: Run, project: Path) -> None:
     """Without --serving; for the others the list, its place, or the option that mends it."""
     lines = run("wiring", *NAMED, "--trained-by", "layer-output", cwd=project).stdout.splitlines()
     assert "sglang 0.5.9: serves what was trained" in lines
+    assert {f"vllm {v}" for v in ("0.13.0", "0.22.1", "0.33.0")} <= {line.partition(":")[0] for line in lines}
     (vllm,) = (line for line in lines if line.startswith("vllm 0.13.0: "))
     assert "write [4, 8, 12] in eagle_aux_hidden_state_layer_ids" in vllm
     (trt,) = (line for line in lines if line.startswith("tensorrt-llm 001e670: "))
