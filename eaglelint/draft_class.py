@@ -12,8 +12,8 @@ from eaglelint.survey.facts import Join, NormStub, Rotary, Unused
 
 if TYPE_CHECKING:
     from eaglelint.engines.base import DraftRegistry
-    from eaglelint.engines.loading import Shapes
     from eaglelint.serving import EngineHandle
+    from eaglelint.survey.unused import Shapes
 
 __all__ = ["DraftClass", "draft_class"]
 
@@ -102,10 +102,11 @@ def _unused(
 ) -> tuple[Unused, ...]:
     """What the class of the draft's name, and that of the target's, make of the draft's own weights."""
     from eaglelint.derive import deep_recursion
-    from eaglelint.engines.loading import DraftLoading, unused_weights
+    from eaglelint.engines.loading import DraftLoading
     from eaglelint.source.index import ClassInfo
     from eaglelint.source.tree import Binding
     from eaglelint.source.values import ClassValue
+    from eaglelint.survey.unused import unused_weights
 
     shapes = None if target is None else _shapes(draft, target)
     if not names or target is None or shapes is None or not isinstance(engine, DraftLoading):
@@ -127,7 +128,7 @@ def _unused(
 
 def _rotary(handle: EngineHandle, draft: DraftConfig, kind: str, target: TargetConfig) -> Rotary | None:
     from eaglelint.derive import deep_recursion
-    from eaglelint.engines.rotary import rotary_of
+    from eaglelint.survey.rotary import rotary_of
 
     engine, source = handle.engine, handle.source
     with deep_recursion():

@@ -31,7 +31,8 @@ _DEFAULTS = {
     "is_encoder_decoder": False,
     "_attn_implementation": "eager",  # whichever it is, it computes the same
 }
-# Decorators that fill in defaults and documentation; what they wrap computes the same without them.
+# Decorators of utils/auto_docstring.py and utils/generic.py (5.24.0) for documentation, defaults and the form of the
+# result; what they wrap computes the same without them.
 _PLAIN = ("auto_docstring", "merge_with_config_defaults", "can_return_tuple")
 
 

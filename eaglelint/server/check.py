@@ -30,10 +30,12 @@ class Kept:
     Attributes:
         sources: Engines' sources, which say themselves whether they still hold.
         layouts: What lies in each workspace folder; taken away when files come or go.
+        look: How often files had come or gone when the layouts were made.
     """
 
     sources: OpenSources = field(default_factory=lambda: OpenSources(lasting=True))
     layouts: dict[Path, Session] = field(default_factory=dict)
+    look: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,6 @@ class Worker:
 
 
 _kept = Kept()
-_looks = [0]  # what was kept of the layout is of the latest of them
 
 
 def _join(directory: str, cache: Path | None) -> None:
@@ -65,7 +64,7 @@ def _join(directory: str, cache: Path | None) -> None:
 
 
 def _check(path: Path, root: Path, unsaved: Mapping[Path, bytes], look: int) -> Checked:
-    if _looks[-1] != look:
+    if _kept.look != look:
         _kept.layouts.clear()
-        _looks[:] = [look]
+        _kept.look = look
     return check_document(path, root, unsaved, _kept)

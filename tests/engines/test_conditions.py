@@ -318,6 +318,19 @@ SHIFTED = {
 }
 
 
+def moving(test: str) -> str:
+    """A loop that captures one layer later where the test holds."""
+    return loop(f"""
+for i, layer in enumerate(self.layers):
+    place = i
+    if {test}:
+        place = i - 1
+    if place in self.layers_to_capture:
+        aux.append({STATE})
+    hidden_states, residual = layer(hidden_states, residual)
+""")
+
+
 @pytest.mark.parametrize("name", SHIFTED)
 def test_a_key_of_the_config_is_one_condition_wherever_it_is_tested(tmp_path: Path, name: str) -> None:
     """The setter subtracts what the loop adds: whatever the config says, the states are the same."""
@@ -325,15 +338,7 @@ def test_a_key_of_the_config_is_one_condition_wherever_it_is_tested(tmp_path: Pa
     model = Model(
         init="self.shifted = config.shifted",
         setter=f"self.model.layers_to_capture = [i - 1 if {in_setter} else i for i in layer_ids]",
-        loop=loop(f"""
-for i, layer in enumerate(self.layers):
-    place = i
-    if {in_loop}:
-        place = i - 1
-    if place in self.layers_to_capture:
-        aux.append({STATE})
-    hidden_states, residual = layer(hidden_states, residual)
-"""),
+        loop=moving(in_loop),
     )
     wiring = derive(tmp_path, model, (2, 6, 9))
     assert (wiring.status, str(wiring)) == ("exact", "h[2] ⊕ h[6] ⊕ h[9]"), wiring.conditions
@@ -358,15 +363,7 @@ def test_other_keys_are_other_conditions(tmp_path: Path, name: str) -> None:
     in_loop, in_setter = NOT_ONE[name]
     model = Model(
         setter=f"self.model.layers_to_capture = [i - 1 if {in_setter} else i for i in layer_ids]",
-        loop=loop(f"""
-for i, layer in enumerate(self.layers):
-    place = i
-    if {in_loop}:
-        place = i - 1
-    if place in self.layers_to_capture:
-        aux.append({STATE})
-    hidden_states, residual = layer(hidden_states, residual)
-"""),
+        loop=moving(in_loop),
     )
     found = handle(write_engine(tmp_path, model))
     binding = found.engine.target_class(found.source, "LlamaForCausalLM")
