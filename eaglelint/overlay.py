@@ -26,7 +26,7 @@ def overlaid(texts: Mapping[Path, bytes]) -> Iterator[None]:
 def unsaved_text(path: Path | str) -> bytes | None:
     """The bytes that stand in for a file; ``None`` where the file itself counts."""
     texts = _TEXTS.get()
-    return None if texts is None else texts.get(_key(path))
+    return texts.get(_key(path)) if texts else None  # the real path of each file of a tree costs more than its stat
 
 
 def unsaved_texts() -> Mapping[str, bytes]:

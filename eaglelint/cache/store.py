@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 __all__ = ["MAX_BYTES", "Store"]
 
@@ -33,6 +33,8 @@ create table if not exists stamps (
 ) without rowid;
 """
 
+_STAMP = "path, size, mtime, ctime, inode, mark, sum"
+
 _T = TypeVar("_T")
 
 
@@ -53,6 +55,7 @@ class Store:
         self._today = _now() // _DAY_NS
         self._used: set[tuple[bytes, bytes]] = set()
         self._noted: dict[str, tuple[int, int, int, int, str]] = {}
+        self._expected: dict[bytes, tuple[Any, ...]] = {}
 
     # --- units ---
 
@@ -83,16 +86,24 @@ class Store:
 
     def known(self, path: str, stat: os.stat_result) -> str | None:
         """The fingerprint of a file that has not been touched since it was read."""
-        row = self._try(
-            lambda db: db.execute(
-                "select size, mtime, ctime, inode, mark, sum, used from stamps where path = ?",
-                (os.fsencode(path),),
-            ).fetchone(),
-            None,
+        name = os.fsencode(path)
+        row = self._expected.pop(name, None) or self._try(
+            lambda db: db.execute(f"select {_STAMP} from stamps where path = ?", (name,)).fetchone(), None
         )
-        if row is None or tuple(row[:4]) != _seen(stat) or row[5] != _sum(path, row[:5]):
+        if row is None or row[1:5] != _seen(stat) or row[6] != _sum(path, row[1:6]):
             return None
-        return str(row[4])
+        return str(row[5])
+
+    def expect(self, directory: str) -> None:
+        """Ask for the fingerprints of all files below a directory at once: one by one they take three times as long."""
+        below = os.fsencode(directory) + os.fsencode(os.sep)
+        rows: list[tuple[Any, ...]] = self._try(
+            lambda db: db.execute(
+                f"select {_STAMP} from stamps where path > ? and path < ?", (below, below + b"\xff")
+            ).fetchall(),
+            [],
+        )
+        self._expected = {row[0]: row for row in rows}
 
     def note(self, path: str, stat: os.stat_result, mark: str) -> None:
         """Remember a file's fingerprint, unless it is so new that it could change again and look the same."""

@@ -70,7 +70,10 @@ class EngineRoot:
 
 @dataclass(frozen=True, slots=True)
 class Discovered:
-    """What was found, each sorted; a config that is both draft and target (DeepSeek V4) stands in both."""
+    """What was found, each sorted; a config that is both draft and target (DeepSeek V4) stands in both.
+
+    ``python`` is what lies outside of the engines.
+    """
 
     drafts: tuple[Path, ...]
     targets: tuple[Path, ...]
@@ -140,11 +143,16 @@ def discover(
     return Discovered(
         drafts=tuple(sorted(drafts)),
         targets=tuple(sorted(targets)),
-        python=tuple(map(Path, sorted(walk.python))),
+        python=tuple(map(Path, sorted(_outside(walk.python, walk.engines)))),
         engine_roots=engines,
         notes=tuple(walk.notes),
         launches=tuple(_launches(walk.scripts, {engine.path for engine in engines})),
     )
+
+
+def _outside(files: Iterable[str], directories: Iterable[str]) -> Iterator[str]:
+    within = tuple(directory + os.sep for directory in directories)
+    return (file for file in files if not file.startswith(within))
 
 
 def display_path(path: Path, cwd: Path | None = None) -> str:

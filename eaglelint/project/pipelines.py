@@ -190,7 +190,7 @@ def _complete(pipeline: PipelineInput, found: Discovered, paths: Sequence[Path])
     return replace(
         pipeline,
         target=target,
-        training=tuple(path for path in found.python if engines.isdisjoint(path.parents)) if engines else found.python,
+        training=found.python,
         serving=tuple(f"{engine.name}@{display_path(engine.path)}" for engine in found.engine_roots),
         notes=(note,) if note else (),
         launch=_launch_of(pipeline.draft, found),

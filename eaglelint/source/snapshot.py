@@ -30,6 +30,9 @@ _DEFINITION = re.compile(rb"^[ \t]*(?:async )?(class|def)[ \t]+(\w+)", re.M)
 class Stamps(Protocol):
     """Fingerprints of files that an earlier run has read, found by what ``stat`` says."""
 
+    def expect(self, directory: str) -> None:
+        """All files below a directory are about to be asked for."""
+
     def known(self, path: str, stat: os.stat_result) -> str | None:
         """The fingerprint of a file that has not been touched since."""
 
@@ -166,6 +169,8 @@ class Snapshot:
         """A fingerprint of all Python files below a directory: while it holds, so does all that they define."""
         if directory not in self._states:
             files = self._files(directory)
+            if self.stamps is not None:
+                self.stamps.expect(directory)
             self._states[directory] = _digest([*files, *(self.answer(("file", path, "")) for path in files)])
         return self._states[directory]
 

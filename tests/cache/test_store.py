@@ -176,3 +176,17 @@ def test_a_name_that_is_not_utf8(tmp_path: Path, later: None) -> None:
     store.note(file, os.stat(file), "mark")
     store.close()
     assert store.known(file, os.stat(file)) == "mark"
+
+
+def test_stamps_that_were_asked_for_together_are_trusted_no_more_than_one_by_one(tmp_path: Path, later: None) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    names = [tree / "kept.py", tree / "touched.py", Path(os.fsdecode(os.fsencode(tree) + b"/\xff.py"))]
+    store = Store(tmp_path / "cache")
+    for number, file in enumerate(names):
+        file.write_text("one")
+        store.note(str(file), file.stat(), f"mark {number}")
+    store.close()
+    names[1].write_text("two!")
+    store.expect(str(tree))
+    assert [store.known(str(file), file.stat()) for file in names] == ["mark 0", None, "mark 2"]
