@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from eaglelint.trace.graph import Scope
@@ -92,7 +91,7 @@ def _results(
             null = path.null
         elif is_none(given):
             null = "none"
-        entry = replace(entry, null=null)
+        entry = entry.but(null)
     found: dict[object, tuple[Null, Path]] = {}
     for answer, added in _answers(walk, handed.scope, name, entry, index):
         back = Path(path.null, handed.back(path.conditions, added))

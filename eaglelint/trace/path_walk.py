@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from eaglelint.trace.conditions import Members, conjuncts
@@ -48,6 +48,7 @@ class PathWalk:
         self.run = Run()
         self.place = owner.links.place(scope)
         self.calls = {call.node for call in scope.calls}
+        self._set_here = scope.local_names - scope.parameters.keys()
         self._loops: list[list[Path]] = []
         self._relevant: dict[ast.AST, bool] = {}
 
@@ -131,11 +132,11 @@ class PathWalk:
         if not found:
             return self.forget([node], paths)
         if isinstance(node, ast.AugAssign):
-            return [replace(path, null="some") for path in self.forget([node], paths)]
+            return [path.but("some") for path in self.forget([node], paths)]
         out: list[Path] = []
         for path in paths:
             for null, after in null_of(self, node.value, path, found[-1][1]):
-                out += [replace(each, null=null) for each in self.forget([node], [after])]
+                out += [each.but(null) for each in self.forget([node], [after])]
         return out
 
     def _positions(self, target: ast.expr) -> Iterator[int | None]:
@@ -163,7 +164,7 @@ class PathWalk:
         # Whether there is a round at all is not known: what only a loop without one leaves None is not called None.
         skipped = paths
         if self.sets(node.body):
-            skipped = [replace(path, null="unknown" if path.null == "none" else path.null) for path in paths]
+            skipped = [path.but("unknown") if path.null == "none" else path for path in paths]
         return self.block(node.orelse, merged(self.forget(body, skipped + end)))
 
     def _try(self, node: ast.Try, paths: list[Path]) -> list[Path]:
@@ -171,7 +172,7 @@ class PathWalk:
         out = self.block(node.orelse, inside)
         failing = self.forget(node.body, paths)
         if self.sets(node.body):
-            failing = [replace(path, null="unknown") for path in failing]
+            failing = [path.but("unknown") for path in failing]
         for handler in node.handlers:
             out += self.block(handler.body, failing)
         return self.block(node.finalbody, merged(out))
@@ -271,7 +272,7 @@ class PathWalk:
             null = "none" if holds else "some"
         elif self.name and test.text in (self.name, f"isinstance({self.name}") and holds:
             null = "some"
-        doubtful = not test.names.isdisjoint(self.scope.local_names - self.scope.parameters.keys())
+        doubtful = not test.names.isdisjoint(self._set_here)
         after = Path(null, (*path.conditions, Condition(test, holds, doubtful=doubtful)))
         return [after] if self._possible(after, test) else []
 
@@ -299,8 +300,10 @@ class PathWalk:
         enum = self.owner.enum_of(test, self.place)
         if enum is None or not enum.members or self.owner.tells(enum, test, enum.members[0]) is None:
             return None
-        asked = [(c.test.node, c.holds) for c in path.conditions if c.live and c.test.asked_text == test.asked_text]
+        asked = [(c.test, c.holds) for c in path.conditions if c.live and c.test.asked_text == test.asked_text]
         left = tuple(
-            member for member in enum.members if all(enum.tell(each, member) in (None, holds) for each, holds in asked)
+            member
+            for member in enum.members
+            if all(self.owner.tells(enum, each, member) in (None, holds) for each, holds in asked)
         )
         return enum, left

@@ -73,15 +73,19 @@ class Condition:
     live: bool = True
     doubtful: bool = False
 
+    def dead(self) -> Condition:
+        """The same where a name in it means something else by now."""
+        return Condition(self.test, self.holds, False, self.doubtful)
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class Path:
     """What is known on one path: whether the variable is None, and the conditions that led here."""
 
     null: Null
     conditions: tuple[Condition, ...] = ()
 
-    @property
+    @cached_property
     def identity(self) -> object:
         return self.null, frozenset((c.test.text, c.holds, c.doubtful) for c in self.conditions if c.live or c.doubtful)
 
@@ -89,8 +93,12 @@ class Path:
         """What was known about names that are set anew is not known any more."""
         if not any(c.live and not names.isdisjoint(c.test.mentions) for c in self.conditions):
             return self
-        kept = (replace(c, live=c.live and names.isdisjoint(c.test.mentions)) for c in self.conditions)
-        return replace(self, conditions=tuple(kept))
+        kept = (c if not c.live or names.isdisjoint(c.test.mentions) else c.dead() for c in self.conditions)
+        return Path(self.null, tuple(kept))
+
+    def but(self, null: Null) -> Path:
+        """The same path with another value of the variable."""
+        return self if null == self.null else Path(null, self.conditions)
 
     def answer(self, text: str) -> bool | None:
         """Whether a test with that text holds on the path; None where it was not asked."""
@@ -137,7 +145,7 @@ class Handed:
             test = _renamed(condition.test, names)
             found = self._entered[condition.test] = test, test.names <= self.given.keys()
         test, inside = found
-        return replace(condition, test=test) if inside else replace(condition, live=False)
+        return replace(condition, test=test) if inside else condition.dead()
 
     def back(self, before: tuple[Condition, ...], added: tuple[Condition, ...]) -> tuple[Condition, ...]:
         """Conditions found in the function in the words of its caller, after those that the caller had."""

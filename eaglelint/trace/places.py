@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-import re
+from collections.abc import Iterator
 
 from eaglelint.trace.conditions import Guard
 from eaglelint.trace.graph import CallSite, Edge, Graph, Node, Scope
@@ -56,16 +56,15 @@ class Places:
         start = min(first, getattr(self.statement, "lineno", first))
         last = getattr(self.statement, "end_lineno", first) or first
         end = max(getattr(tree, "end_lineno", first) or first, last)
-        wanted = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
         column = 0
         if isinstance(tree, ast.alias | ast.pattern | ast.stmt | ast.ExceptHandler):
             column = characters(outline.lines[first - 1], tree.col_offset)
         for number in (first, *range(start, min(end, len(outline.lines)) + 1)):
-            for found in wanted.finditer(outline.lines[number - 1], column if number == first else 0):
-                key = (outline, number, found.start() + 1, name)
+            for at in _words(outline.lines[number - 1], name, column if number == first else 0):
+                key = (outline, number, at + 1, name)
                 if key not in self.graph.taken and not self.graph.has(*key):
                     self.graph.taken.add(key)
-                    return number, found.start() + 1
+                    return number, at + 1
         return first, getattr(tree, "col_offset", 0) + 1
 
     def part(self, tree: ast.expr, position: str) -> int:
@@ -157,11 +156,26 @@ class Places:
         self.graph.edge(start, Edge(to, reset=True, how="chooses"))
 
     def define(self, name: str, node: Node) -> None:
-        for path in [path for path in self.env if path.startswith(f"{name}.")]:
+        inside = f"{name}."
+        for path in [path for path in self.env if path.startswith(inside)]:
             del self.env[path]
         self.env[name] = frozenset({node.id})
         if "." not in name:
             note(self.scope.definitions, name, node.id)
+
+
+def _words(line: str, name: str, start: int) -> Iterator[int]:
+    """Where a name stands in a line as a whole word: searched for once each, so not with an expression of its own."""
+    at = line.find(name, start)
+    while at >= 0:
+        end = at + len(name)
+        if not (_is_word(line[at - 1 : at]) or _is_word(line[end : end + 1])):
+            yield at
+        at = line.find(name, at + 1)
+
+
+def _is_word(character: str) -> bool:
+    return character == "_" or character.isalnum()
 
 
 def note(into: dict[str, list[int]], name: str, node: int) -> None:

@@ -18,8 +18,8 @@ __all__ = ["Class", "Def", "External", "Module", "Project", "Variable", "imports
 
 # Each begins with a literal: so they are fast, and what they find too much is looked at again in the outline.
 _FUNCTION = re.compile(rb"def[ \t]+(\w+)")
-_CLASS = re.compile(rb"class[ \t]+(\w+)")
-_DERIVED = re.compile(rb"class[ \t]+(\w+)[ \t]*\(([^)]*)\)")
+_CLASS = re.compile(rb"class[ \t]+(\w+)(?:[ \t]*\(([^)]*)\))?")
+_WORD = re.compile(rb"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +84,7 @@ class Project(Files):
         super().__init__(paths, relative_to=relative_to, snapshot=snapshot)
         self.roots = tuple(dict.fromkeys(root for path in paths for root in _roots(path)))
         self._defined: dict[str, dict[str, None]] | None = None
+        self._headers: dict[str, list[tuple[bytes, bytes]]] | None = None
         self._derived: dict[str, dict[tuple[str, str], None]] | None = None
         self._imports: dict[Outline, dict[str, tuple[str, str | None, int]]] = {}
         self._stars: dict[Outline, list[tuple[str, int]]] = {}
@@ -297,22 +298,27 @@ class Project(Files):
             self.searched += 3 * self.size
             self._defined = {}
             for file, source in self.sources.items():
-                for expression in (_FUNCTION, _CLASS):
-                    for name in expression.findall(source):
-                        self._defined.setdefault(name.decode("ascii", "replace"), {})[file] = None
+                for name in {*_FUNCTION.findall(source), *(name for name, _ in self._classes().get(file, ()))}:
+                    self._defined.setdefault(name.decode("ascii", "replace"), {})[file] = None
         return self._defined
 
     def _below(self) -> dict[str, dict[tuple[str, str], None]]:
         """For each name the classes, by file and name, that may have it as a base."""
         if self._derived is None:
-            self.searched += 2 * self.size
             self._derived = {}
-            for file, source in self.sources.items():
-                for name, bases in _DERIVED.findall(source):
-                    for base in re.findall(rb"\w+", bases):
+            for file, classes in self._classes().items():
+                for name, bases in classes:
+                    for base in _WORD.findall(bases):
                         key = (file, name.decode("ascii", "replace"))
                         self._derived.setdefault(base.decode("ascii", "replace"), {})[key] = None
         return self._derived
+
+    def _classes(self) -> dict[str, list[tuple[bytes, bytes]]]:
+        """What may be a class, by file: its name, and its bases as written."""
+        if self._headers is None:
+            self.searched += 2 * self.size
+            self._headers = {file: found for file, source in self.sources.items() if (found := _CLASS.findall(source))}
+        return self._headers
 
 
 def imports_of(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, tuple[str, str | None, int]]]:
