@@ -72,6 +72,8 @@ class Facts:
     parameters of rotary embeddings in it that are never read.
     ``dropped`` is what the run of a training stack set and the draft's config does not say.
 
+    ``elsewhere`` is what the newest bundled release of each engine would feed the draft, where nobody named an engine.
+
     ``practice`` is what the training code was seen to do besides capturing; ``dump`` is what lies on the disk between
     capture and training. ``parent`` is the header of the draft that this one was trained further from.
     """
@@ -81,6 +83,7 @@ class Facts:
     training: Wiring | None
     servings: tuple[Served, ...]
     engines: tuple[EngineFacts, ...] = ()
+    elsewhere: tuple[Served, ...] = ()
     checkpoint: Checkpoint | None = None
     target_checkpoint: Checkpoint | None = None
     embeddings: EmbeddingRows | None = None

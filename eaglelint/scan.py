@@ -15,7 +15,7 @@ from eaglelint.exceptions import EaglelintError, UnreadableInput, WrongUsage
 from eaglelint.finding import Finding
 from eaglelint.project.discovery import display_path
 from eaglelint.project.pipelines import PipelineInput
-from eaglelint.rule import Facts, Rule
+from eaglelint.rule import Facts, Rule, Served
 from eaglelint.serving_end import End, engine_of, judge, serve
 from eaglelint.sharing import sharing_sources
 from eaglelint.suppress import Suppressed
@@ -185,6 +185,7 @@ def gather(
         training,
         servings,
         engines,
+        _elsewhere(pipeline, options, draft, kind, target),
         dropped=trained.dropped,
         practice=trained.practice,
         dump=dump,
@@ -204,6 +205,17 @@ def gather(
     )
     progress("asking the rules")
     return found, problems + broken, notes + more, tuple(ends)
+
+
+def _elsewhere(
+    pipeline: PipelineInput, options: Options, draft: DraftConfig, kind: str, target: TargetConfig | None
+) -> tuple[Served, ...]:
+    """What the newest releases would serve, where no engine and no other kind of server was asked for."""
+    if pipeline.serving or pipeline.assume or kind not in CAPTURING_KINDS or not draft.data:
+        return ()
+    from eaglelint.portability import served_elsewhere
+
+    return served_elsewhere(draft, kind, target, options.target_class)
 
 
 def _dump(path: Path | None) -> Dump | None:

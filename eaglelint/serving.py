@@ -13,9 +13,9 @@ from eaglelint.cache.units import active_store
 from eaglelint.derive import Deriver, ServingRequest, definition, derive_serving, reads_ids_at
 from eaglelint.engines.base import Engine, EngineSource
 from eaglelint.engines.lmdeploy import LMDeploy
-from eaglelint.engines.profile import ANY_TARGET, Profile
+from eaglelint.engines.profile import Profile
 from eaglelint.engines.profile_file import bundled_engines, bundled_profile, bundled_versions, read_profile
-from eaglelint.engines.recall import recall, takes_ids_at
+from eaglelint.engines.recall import class_in, recall, takes_ids_at
 from eaglelint.engines.release import package_version
 from eaglelint.engines.sglang import SGLang
 from eaglelint.engines.transformers import Transformers
@@ -165,10 +165,7 @@ class ProfileHandle:
         return [*self.profile.classes]
 
     def target_class(self, name: str) -> Binding | str | None:
-        if self.profile.by_hand:
-            return ANY_TARGET
-        name = self.profile.aliases.get(name, name)
-        return name if name in self.profile.classes or name in self.profile.without_capture else None
+        return class_in(self.profile, name)
 
     def refusal(self, request: ServingRequest) -> Refusal | None:
         """Nothing: a profile holds no check of a target's type."""

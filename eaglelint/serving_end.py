@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from eaglelint.serving import ServingEnd
     from eaglelint.survey.facts import EngineFacts, Run
 
-__all__ = ["End", "engine_of", "judge", "mended_option", "serve", "with_ids"]
+__all__ = ["End", "engine_of", "ids_places", "judge", "mended_option", "serve", "with_ids"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,9 @@ def judge(
 ) -> Served:
     """What is to be known about one end besides its wiring: where it looks for ids, and those that mend it."""
     asked = draft.layer_ids or (training is not None and training.slots and training.slots != wiring.slots)
-    looks_in = _places(source, request, draft) if wiring.layer_ids == "default" and asked else ()
+    looks_in: tuple[tuple[str, ...], ...] = ()
+    if wiring.layer_ids == "default" and asked:
+        looks_in = ids_places(draft, lambda place: source.reads_ids_at(request, place))
     mended = _mended(source, request, wiring, training, looks_in)
     option = mended_option(source, request, wiring, training)
     return Served(wiring, looks_in, mended, _uncaptured(source, request, wiring), source.refusal(request), option)
@@ -97,12 +100,12 @@ def _class_of(source: ServingEnd, target: TargetConfig, named: str | None) -> An
     )
 
 
-def _places(source: ServingEnd, request: ServingRequest, draft: DraftConfig) -> tuple[tuple[str, ...], ...]:
-    """The key paths at which this engine finds ids, tried one by one with its own resolver."""
+def ids_places(draft: DraftConfig, reads: Callable[[tuple[str, ...]], bool]) -> tuple[tuple[str, ...], ...]:
+    """The key paths, of those that hold no ids yet, at which an engine finds ids: tried with its own resolver."""
     parents: tuple[tuple[str, ...], ...] = ((), ("eagle_config",), ("dflash_config",))
     candidates = [(*parent, key) for parent in parents for key in IDS_KEYS]
     taken = {found.key_path for found in draft.layer_ids}
-    return tuple(path for path in candidates if path not in taken and source.reads_ids_at(request, path))
+    return tuple(path for path in candidates if path not in taken and reads(path))
 
 
 def _mended(

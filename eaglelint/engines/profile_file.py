@@ -51,8 +51,9 @@ def bundled_profile(engine: str, version: str) -> Profile | None:
     """The profile of exactly that release; None where none is bundled."""
     if version not in bundled_versions(engine):
         return None
-    name = f"{engine}-{version}.json"
-    return _parse(files("eaglelint.engines.profiles").joinpath(name).read_bytes(), name)
+    from eaglelint.engines.profile_part import bundled_data, profile_from
+
+    return profile_from(bundled_data(engine, version))
 
 
 def read_profile(path: Path, display: str) -> Profile:

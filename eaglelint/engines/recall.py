@@ -9,6 +9,7 @@ from typing import Any
 
 from eaglelint.engines.formula import depth_formula
 from eaglelint.engines.profile import (
+    ANY_TARGET,
     CaptureRule,
     Conditional,
     KeyNode,
@@ -21,7 +22,7 @@ from eaglelint.engines.profile import (
 from eaglelint.engines.profile import Mapping as Learned
 from eaglelint.wiring import Condition, Evidence, Fault, LayerIds, Slot, Wiring
 
-__all__ = ["Served", "answer_of", "apply", "recall", "resolve", "takes_ids_at"]
+__all__ = ["Served", "answer_of", "apply", "class_in", "recall", "resolve", "takes_ids_at"]
 
 _UNLEARNED = "the profile does not tell: {what} could not be learned from the source. Check against the source itself"
 
@@ -148,6 +149,14 @@ def _without_ids(data: Mapping[str, Any]) -> dict[str, Any]:
         for key, value in data.items()
         if not (isinstance(value, list) and all(isinstance(item, int) for item in value))
     }
+
+
+def class_in(profile: Profile, name: str) -> str | None:
+    """The class that serves an architecture, under the name that :func:`recall` knows; None where there is none."""
+    if profile.by_hand:
+        return ANY_TARGET
+    name = profile.aliases.get(name, name)
+    return name if name in profile.classes or name in profile.without_capture else None
 
 
 def recall(
