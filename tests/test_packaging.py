@@ -53,6 +53,7 @@ UNUSED_BY_CONFIGS = (
     "eaglelint.artifacts.torch_archive",
     "eaglelint.derive",
     "eaglelint.draft_class",
+    "eaglelint.draft_modules",
     "eaglelint.exported",
     "eaglelint.practice",
     "eaglelint.report.json",
@@ -64,6 +65,7 @@ UNUSED_BY_CONFIGS = (
     "libcst",
     "pickletools",
     "rich.console",
+    "tomllib",
     "torch",
 )
 

@@ -18,12 +18,6 @@ from eaglelint.exceptions import UnreadableInput, WrongUsage
 from eaglelint.finding import Confidence, Severity
 from eaglelint.overlay import unsaved_text
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    # mypy checks for 3.10 on whatever Python runs it, and only 3.10 has tomli installed.
-    import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
-
 __all__ = [
     "FILE_NAMES",
     "MAX_BYTES",
@@ -173,6 +167,11 @@ def _speaks_of_us(path: Path) -> bool:
 
 
 def _load(path: Path) -> ProjectSettings | None:
+    if sys.version_info >= (3, 11):  # imported here, as most projects have no settings
+        import tomllib
+    else:
+        # mypy checks for 3.10 on whatever Python runs it, and only 3.10 has tomli installed.
+        import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
     try:
         text = _read_bytes(path).decode()
         document = tomllib.loads(text)

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from eaglelint.draft_modules import is_norm, modules_of
 from eaglelint.finding import Finding, Related, Span
 from eaglelint.rule import Facts, Rule
 
@@ -30,6 +29,10 @@ def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
     draft, checkpoint = facts.draft, facts.checkpoint
     if draft is None or checkpoint is None or switched_off(draft) or draft.kind in ("unknown", "mtp"):
         return
+    if not facts.built:
+        return
+    from eaglelint.draft_modules import modules_of
+
     for built in facts.built:
         names = modules_of(checkpoint)
         surplus = list(_surplus(draft, built, names))
@@ -87,6 +90,8 @@ def _left_out(rule: Rule, draft: DraftConfig, built: DraftModules, surplus: list
 
 def _surplus(draft: DraftConfig, built: DraftModules, names: tuple[str, ...]) -> Iterator[str]:
     """Norms of the checkpoint that the class has not, as far as all of it is known."""
+    from eaglelint.draft_modules import is_norm
+
     taken = {name for name, _ in built.loaded or ()}
     owned = held(module.path for module in built.modules)
     for place, name in held(name for name in names if is_norm(name)).items():

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from eaglelint.artifacts.checkpoint import Checkpoint, Tensor
 from eaglelint.artifacts.draft import DraftConfig
-from eaglelint.draft_modules import modules_of
 from eaglelint.finding import Finding, Related, Span
 from eaglelint.rule import Facts, Rule
 
@@ -56,6 +55,8 @@ def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
 
 def _by_loader(rule: Rule, draft: DraftConfig, checkpoint: Checkpoint, built: DraftModules) -> Iterator[Finding]:
     """What the loader of the engine's draft class, followed with the checkpoint's names, leaves out or overwrites."""
+    from eaglelint.draft_modules import modules_of
+
     place = draft.key_span("architectures") or draft.span()
     loader = (Related("loader", f"{built.cls}.load_weights", Span.at(*built.loader)),) if built.loader[0] else ()
     left = under_another_name(built, modules_of(checkpoint))
