@@ -59,7 +59,8 @@ def _served(
     looks_in: tuple[tuple[str, ...], ...] = ()
     if wiring.layer_ids == "default":
         wiring = replace(wiring, ignored=tuple(found.key_path for found in draft.layer_ids))
-        looks_in = ids_places(draft, lambda place: takes_ids_at(profile, kind, draft.data, place))
+        if draft.layer_ids:
+            looks_in = ids_places(draft, lambda place: takes_ids_at(profile, kind, draft.data, place))
     return Served(wiring, looks_in)
 
 

@@ -131,6 +131,8 @@ def _unforeseen(key: tuple[str, ...]) -> Leaf:
 
 def takes_ids_at(profile: Profile, kind: str, data: Mapping[str, Any], place: tuple[str, ...]) -> bool:
     """Whether the engine takes ids that stand at this key path of a draft's config, and only there."""
+    if not any(isinstance(node, Leaf) and node.source == place for node in profile.nodes):
+        return False  # it takes none from there, whatever else a config says
     marked = _without_ids(data)
     section = marked
     for key in place[:-1]:
