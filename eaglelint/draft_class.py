@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from eaglelint.artifacts.checkpoint import Checkpoint
 from eaglelint.artifacts.draft import DraftConfig
 from eaglelint.artifacts.target import TargetConfig
-from eaglelint.survey.facts import Join, NormStub, Rotary, Unused
+from eaglelint.survey.facts import Inherited, Join, NormStub, Rotary, Unused
 
 if TYPE_CHECKING:
     from eaglelint.engines.base import DraftRegistry
@@ -19,6 +19,7 @@ __all__ = ["DraftClass", "draft_class"]
 
 # What a draft may bring though the target has one too, and the map from its own tokens to the target's.
 _OF_ITS_OWN = ("embed_tokens.weight", "lm_head.weight", "d2t")
+_QUANTIZATION = "quantization_config"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class DraftClass:
         unused: What a draft of this class brings in vain.
         norm_stubs: What stands in for its final norm and drops the residual.
         rotary: Which numbers of a head it turns together, where somebody asked.
+        inherited: What it builds with the quantisation of a target that is quantised, where the draft is not.
     """
 
     engine: str
@@ -44,6 +46,7 @@ class DraftClass:
     unused: tuple[Unused, ...] = ()
     norm_stubs: tuple[NormStub, ...] = ()
     rotary: Rotary | None = None
+    inherited: tuple[Inherited, ...] = ()
 
 
 def draft_class(
@@ -75,7 +78,22 @@ def draft_class(
         "draft's norm", (vars(engine), found[:1]), lambda: _norm_stubs(handle, engine, found)
     )
     turned = _rotary(handle, draft, kind or draft.kind, target) if rotary and found and target is not None else None
-    return DraftClass(handle.source.label, names, bool(found), known, join, unused, norm_stubs=stubs, rotary=turned)
+    inherited = _inherited(handle, draft, kind or draft.kind, target) if found and target is not None else ()
+    return DraftClass(handle.source.label, names, bool(found), known, join, unused, stubs, turned, inherited)
+
+
+def _inherited(handle: EngineHandle, draft: DraftConfig, kind: str, target: TargetConfig) -> tuple[Inherited, ...]:
+    """What the class builds with its target's quantisation, where that is another than the draft's own."""
+    if target.text_node(_QUANTIZATION) is None or draft.text_node(_QUANTIZATION) is not None:
+        return ()
+    from eaglelint.survey.inherited import inherited_quantization
+
+    engine, source = handle.engine, handle.source
+    return source.remember(
+        "inherited quantisation",
+        (vars(engine), kind, draft.data, target.data, target.num_layers),
+        lambda: inherited_quantization(engine, source, kind, draft.data, target.data, target.num_layers),
+    )
 
 
 def _join(handle: EngineHandle, engine: DraftRegistry, names: list[str]) -> Join | None:

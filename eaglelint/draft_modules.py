@@ -186,6 +186,7 @@ class _Walk:
 
     def below(self, value: Any, path: str, deepest: int) -> Iterator[BuiltModule]:
         from eaglelint.source.lookup import is_module
+        from eaglelint.source.modules import assigned_along
         from eaglelint.source.values import Instance, Unknown
 
         items = value.payload if isinstance(value, Instance) and isinstance(value.payload, list | tuple) else value
@@ -207,7 +208,7 @@ class _Walk:
                 return
             if place_in_layers(f"{path}.x") is not None and not self._mentions_norms(value.cls):
                 return
-            for name in _assigned(self.machine, value.cls):
+            for name in assigned_along(self.machine, value.cls):
                 yield from self.below(self._attribute(value, name), f"{path}.{name}" if path else name, deepest - 1)
 
     def _mentions_norms(self, cls: Any) -> bool:
@@ -243,16 +244,3 @@ def _kind(module: Any) -> str | None:
     if name.endswith("Linear"):
         return "linear"
     return "other" if module.cls is None or "Embedding" in name or "Head" in name else None
-
-
-def _assigned(machine: Machine, cls: Any) -> list[str]:
-    """The attributes that ``__init__`` assigns along the bases, in order."""
-    from eaglelint.source.lookup import class_mro
-    from eaglelint.source.modules import assigned_in_init
-    from eaglelint.source.values import ClassValue
-
-    names: dict[str, None] = {}
-    for entry in reversed(class_mro(machine, cls)):
-        if isinstance(entry, ClassValue):
-            names |= dict.fromkeys(assigned_in_init(entry))
-    return list(names)

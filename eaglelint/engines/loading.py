@@ -10,7 +10,7 @@ from eaglelint.source.machine import Machine
 from eaglelint.source.slices import Site
 from eaglelint.source.values import Instance, Unknown
 
-__all__ = ["EMBEDDING", "HEAD", "MAP", "DraftLoading", "Part", "Trial"]
+__all__ = ["EMBEDDING", "HEAD", "MAP", "DraftLoading", "LoadsBesideTarget", "Part", "Trial"]
 
 HEAD, EMBEDDING, MAP = "lm_head", "embed_tokens", "d2t"
 # Loaders go by names; one tensor of a layer and the projection stand for all that is a draft's alone.
@@ -54,3 +54,22 @@ class DraftLoading(Protocol):
 
     def load_draft(self, machine: Machine, source: EngineSource, kind: str, trial: Trial) -> bool:
         """Load and share as the engine does; False where this release has nothing that does so at a known place."""
+
+
+@runtime_checkable
+class LoadsBesideTarget(Protocol):
+    """An engine that builds a draft with a configuration which was made for the target."""
+
+    def build_beside_target(
+        self,
+        machine: Machine,
+        source: EngineSource,
+        kind: str,
+        draft: Instance,
+        target: Instance,
+        quantization: Instance,
+    ) -> Instance | None:
+        """The draft's model as it is built beside a target with this quantisation.
+
+        None where this release has no such class, or hands it a configuration of its own.
+        """

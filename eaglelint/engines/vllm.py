@@ -10,7 +10,7 @@ import libcst as cst
 
 from eaglelint.engines.base import EngineSource, stand_in, token_indices
 from eaglelint.engines.loading import Trial
-from eaglelint.engines.vllm_loading import load_draft
+from eaglelint.engines.vllm_loading import config_of_draft, load_draft
 from eaglelint.engines.vllm_registry import draft_class, registered, target_class, target_classes
 from eaglelint.source.calls import call_value, construct
 from eaglelint.source.expressions import evaluate
@@ -187,6 +187,28 @@ class VLLM:
             return machine.new_instance(Instance(value, (), {"vllm_config": config, "prefix": ""}, name=cls.item.name))
         return None
 
+    def build_beside_target(
+        self,
+        machine: Machine,
+        source: EngineSource,
+        kind: str,
+        draft: Instance,
+        target: Instance,
+        quantization: Instance,
+    ) -> Instance | None:
+        """With the target's own configuration, where the loader hands that on (v1/spec_decode/eagle.py, 0.11.0)."""
+        model = self.build_draft(machine, source, kind, draft, target)
+        config = None if model is None else model.kwargs["vllm_config"]
+        if model is None or not isinstance(config, Instance):
+            return None
+        config.attrs["quant_config"] = quantization
+        handed = config_of_draft(machine, source, config, runner=self._runner(machine, source, kind))
+        if not isinstance(handed, Instance) or get_attribute(machine, handed, "quant_config") is not quantization:
+            return None
+        # While a model is built, the configuration that it is built with is the current one.
+        machine.intercepts["get_current_vllm_config()"] = lambda m, args, kwargs, site: config
+        return model
+
     def load_draft(self, machine: Machine, source: EngineSource, kind: str, trial: Trial) -> bool:
         self.prepare(machine, source, kind)
         spec = stand_in(machine, "speculative config", method=_METHODS.get(kind, kind))
@@ -280,9 +302,11 @@ class VLLM:
         method = get_attribute(machine, instance, "_setup_eagle3_aux_hidden_state_outputs")
         machine.intercepts["GPUModelRunner.get_model"] = lambda m, args, kwargs, site: model
         if not isinstance(method, BoundMethod):
-            ids = call_value(
-                machine, get_attribute(machine, instance, "_get_eagle3_aux_layers_from_config"), (), {}, None
-            )
+            # Before that method there was none, and the model was asked for its default (0.11.0).
+            resolver = get_attribute(machine, instance, "_get_eagle3_aux_layers_from_config")
+            ids = call_value(machine, resolver, (), {}, None) if isinstance(resolver, BoundMethod) else None
+            if isinstance(ids, Unknown):
+                raise Raised("LookupError", f"the ids that the runner takes are not known: {ids.why}", None)
             self.configure(machine, source, model, "eagle3", None, list(ids) if ids else None)
             return
         call_value(machine, method, (), {}, None)

@@ -14,20 +14,45 @@ from eaglelint.source.machine import Machine, Raised
 from eaglelint.source.slices import Site
 from eaglelint.source.values import BoundMethod, ClassValue, External, Function, Instance, Partial
 
-__all__ = ["load_draft"]
+__all__ = ["config_of_draft", "load_draft"]
 
 # v1/spec_decode/eagle.py (0.11.0 to 0.33.0); v1/worker/gpu/spec_decode/eagle/utils.py (0.33.0).
 _PROPOSER, _OF_RUNNER_V2 = "EagleProposer", "load_eagle_model"
 _LOADED = "weights loader.load_weights"
+_FOUND = "the configuration was handed over"
 
 
 def load_draft(machine: Machine, source: EngineSource, config: Instance, trial: Trial, *, runner: str) -> bool:
     """Load the draft and share what this runner shares; ``config`` is the engine's configuration."""
     _intercept(machine, trial)
+    return _load(machine, source, config, trial.target, runner=runner)
+
+
+def config_of_draft(machine: Machine, source: EngineSource, config: Instance, *, runner: str) -> Any:
+    """The configuration with which the loader builds a draft's model; None where that is not followed."""
+    handed: list[Any] = []
+
+    def get_model(m: Machine, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None) -> Any:
+        handed.append(kwargs.get("vllm_config", args[0] if args else None))
+        raise Raised(_FOUND, "what comes after is of no interest", site)
+
+    machine.intercepts |= {
+        "get_model()": get_model,
+        "get_layers_from_vllm_config()": lambda m, args, kwargs, site: m.heap.born({}),
+    }
+    try:
+        _load(machine, source, config, stand_in(machine, "the target"), runner=runner)
+    except Raised as raised:
+        if raised.kind != _FOUND:
+            return None
+    return handed[0] if handed else None
+
+
+def _load(machine: Machine, source: EngineSource, config: Instance, target: Instance, *, runner: str) -> bool:
     worker, proposers = source.package / "v1" / "worker", source.package / "v1" / "spec_decode"
     function = source.tree.find_function(_OF_RUNNER_V2, (worker / "gpu",)) if runner == "V2" else None
     if function is not None and isinstance(function.item, FunctionInfo):
-        call_value(machine, Function(function.module, function.item), (trial.target, config), {}, None)
+        call_value(machine, Function(function.module, function.item), (target, config), {}, None)
         return True
     proposer = source.tree.find_class(_PROPOSER, (proposers,))
     if proposer is None or not isinstance(proposer.item, ClassInfo):
@@ -38,7 +63,7 @@ def load_draft(machine: Machine, source: EngineSource, config: Instance, trial: 
         return False
     known = {"vllm_config": config, "speculative_config": config.attrs["speculative_config"]}
     instance = machine.new_instance(Instance(cls, attrs=known, name=_PROPOSER))
-    call_value(machine, BoundMethod(method, instance), (trial.target,), {}, None)
+    call_value(machine, BoundMethod(method, instance), (target,), {}, None)
     return True
 
 

@@ -11,7 +11,7 @@ from eaglelint.source.machine import Machine
 from eaglelint.source.slices import Site
 from eaglelint.source.values import ClassValue, Frame, Instance, Unknown
 
-__all__ = ["assigned_in_init", "call_module_method"]
+__all__ = ["assigned_along", "assigned_in_init", "call_module_method"]
 
 
 def call_module_method(
@@ -44,14 +44,19 @@ _ASSIGNED = re.compile(r"\bself\.(\w+)\s*(?::[^=\n]+)?=(?!=)")
 def _children(machine: Machine, module: Instance) -> dict[str, Any]:
     """The modules among what ``__init__`` assigns, in order; what is not known may be one."""
     assert module.cls is not None
-    names: dict[str, None] = {}
-    for entry in reversed(class_mro(machine, module.cls)):
-        if isinstance(entry, ClassValue):
-            names |= dict.fromkeys(assigned_in_init(entry))
-    values = {name: get_attribute(machine, module, name) for name in names}
+    values = {name: get_attribute(machine, module, name) for name in assigned_along(machine, module.cls)}
     return {
         name: v for name, v in values.items() if v is not MISSING and (is_module(machine, v) or isinstance(v, Unknown))
     }
+
+
+def assigned_along(machine: Machine, cls: ClassValue) -> list[str]:
+    """The attributes that ``__init__`` assigns along the bases, in order."""
+    names: dict[str, None] = {}
+    for entry in reversed(class_mro(machine, cls)):
+        if isinstance(entry, ClassValue):
+            names |= dict.fromkeys(assigned_in_init(entry))
+    return list(names)
 
 
 def assigned_in_init(cls: ClassValue) -> list[str]:

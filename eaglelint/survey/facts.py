@@ -14,6 +14,7 @@ __all__ = [
     "DroppedKey",
     "EngineFacts",
     "GraphsBeforeIds",
+    "Inherited",
     "Join",
     "JoinedWhileNone",
     "KeyRead",
@@ -237,6 +238,14 @@ class Unused:
 
     module: str
     how: Literal["replaced", "left out", "dropped"]
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Inherited:
+    """A projection of the draft that is built with the target's quantisation: its path, and the line that builds it."""
+
+    path: str
     place: Place
 
 

@@ -1,4 +1,4 @@
-"""The config says that the weights are quantised, and the checkpoint holds plain ones."""
+"""The weights are taken for quantised, by the draft's config or by an engine that hands on its target's."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import Any
 
 from eaglelint.artifacts.checkpoint import Tensor
 from eaglelint.artifacts.document import Node
+from eaglelint.artifacts.draft import DraftConfig
 from eaglelint.finding import Finding, Related
 from eaglelint.rule import Facts, Rule
 
 from .._header import layer_tensors, tensor_row
+from .._messages import joined_with_and
 
 __all__ = ["RULE"]
 
@@ -21,7 +23,10 @@ _LEFT_OUT = ("ignore", "exclude", "exclude_modules", "modules_to_not_convert", "
 
 def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
     draft, checkpoint = facts.draft, facts.checkpoint
-    if draft is None or checkpoint is None or not checkpoint.complete or draft.embedded:
+    if draft is None or draft.embedded:
+        return
+    yield from _inherited(rule, facts, draft)
+    if checkpoint is None or not checkpoint.complete:
         return
     said = draft.text_node("quantization_config")
     if said is None or said.kind != "object":
@@ -44,6 +49,36 @@ def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
         "left as they are.",
         identity=(_method(said),),
     )
+
+
+def _inherited(rule: Rule, facts: Facts, draft: DraftConfig) -> Iterator[Finding]:
+    """An engine that builds the draft with the quantisation of its target."""
+    checkpoint = facts.checkpoint
+    said = None if facts.target is None else facts.target.text_node("quantization_config")
+    if said is None or draft.kind == "mtp" or (checkpoint is not None and _has_scales(checkpoint.names)):
+        return  # layers for prediction lie in the target's checkpoint, and are quantised with it
+    for found in facts.draft_classes:
+        if not found.inherited:
+            continue
+        first = found.inherited[0]
+        weights = [] if checkpoint is None else [tensor for _, _, tensor in layer_tensors(checkpoint)]
+        plain = [tensor for tensor in weights if tensor.is_plain]
+        paths = joined_with_and(item.path for item in found.inherited[:3])
+        yield rule.finding(
+            f"{found.engine} builds {paths} of the draft with the target's quantisation, {_method(said)}, and the "
+            f"draft {'is stored in ' + plain[0].dtype if plain else 'names none'}: its loader asks for scales or "
+            "packed weights that are not there",
+            draft.key_span("architectures") or draft.span(),
+            confidence="certain" if plain else "likely",
+            annotation=f"not quantised, and built as {_method(said)}",
+            related=(
+                Related("built", first.path, first.place.span),
+                Related("target", f"quantised: {_method(said)}", said.span),
+            ),
+            help="Serve with a release that asks for the draft's own quantisation, or quantise the draft as the "
+            "target is.",
+            identity=("inherited", found.engine, _method(said)),
+        )
 
 
 def _rows(plain: list[Tensor], facts: Facts) -> tuple[Related, ...]:
@@ -81,7 +116,7 @@ def _covers(pattern: str, name: str) -> bool:
 RULE = Rule(
     code="DTY002",
     name="misstated-quantization",
-    summary="The config says that the weights are quantised, and they are not.",
+    summary="The weights are taken for quantised, by the config or by the engine, and are not.",
     severity="error",
     check=_check,
 )

@@ -13,6 +13,7 @@ from eaglelint.artifacts.draft import DraftConfig
 from eaglelint.artifacts.target import read_target
 from eaglelint.draft_class import draft_class
 from eaglelint.serving import EngineHandle
+from eaglelint.survey.inherited import inherited_quantization
 from tests.checkpoints import write_safetensors
 
 pytestmark = pytest.mark.real
@@ -57,3 +58,25 @@ def test_what_is_put_in_place_of_a_draft_s_own(
     assert found is not None
     assert {unused.module: unused.place.span.start.line for unused in found.unused} == lines
     assert {unused.how for unused in found.unused} <= {"replaced"}
+
+
+# vLLM 0.13.0 asks for the draft's own quantisation in models/llama_eagle*.py, and not in deepseek_eagle.py:34.
+BUILT = [
+    ("EagleLlamaForCausalLM", []),
+    ("Eagle3LlamaForCausalLM", []),
+    ("EagleDeepSeekMTPModel", ["models/deepseek_v2.py:142", "models/deepseek_v2.py:151"]),
+]
+
+
+@pytest.mark.parametrize(("architecture", "lines"), BUILT)
+def test_what_is_built_with_the_target_s_quantisation(
+    architecture: str, lines: list[str], real_engine: Callable[[str, str], EngineHandle]
+) -> None:
+    """Projections of a plain draft that are built for quantised weights, each with its line."""
+    shape = {**COMMON, "model_type": "deepseek" if "DeepSeek" in architecture else "llama", "intermediate_size": 128}
+    draft = {**shape, "architectures": [architecture], "num_hidden_layers": 1, "draft_vocab_size": 100}
+    target = {**COMMON, "architectures": ["LlamaForCausalLM"], "num_hidden_layers": 8}
+    handle = real_engine("vllm", "0.13.0")
+    kind = "eagle3" if "Eagle3" in architecture else "eagle"
+    found = inherited_quantization(handle.engine, handle.source, kind, draft, target, 8)
+    assert [str(item.place).partition("model_executor/")[2] for item in found] == lines

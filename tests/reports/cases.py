@@ -399,6 +399,8 @@ CASES: tuple[Case, ...] = (
     Case("vllm-project/vllm#55250", "DFlash2 in fp16: nothing accepted", ("DTY001",),
          project(varied(DFLASH, torch_dtype=None), checkpoint=DFLASH_CHECKPOINT, launch=f"{SGLANG} --dtype float16 --speculative-algorithm DFLASH --speculative-draft-model-path draft"),
          project(varied(DFLASH, torch_dtype=None), checkpoint=DFLASH_CHECKPOINT, launch=f"{SGLANG} --dtype bfloat16 --speculative-algorithm DFLASH --speculative-draft-model-path draft")),
+    Case("vllm-project/vllm#25883", "a draft inherits its verifier's quantisation", ("DTY002",),
+         of_page("DTY002", "Built as the target is"), of_page("DTY002", "Built as the draft is")),
     Case("sgl-project/sglang#23146", "layers for prediction in bf16 below a quantised target", ("DTY002",),
          project(NEXTN, checkpoint=NEXTN_CHECKPOINT),
          project(varied(NEXTN, quantization_config={**QUARK, "exclude": ["lm_head", "model.layers.61"]}), checkpoint=NEXTN_CHECKPOINT)),
@@ -415,7 +417,5 @@ RIGHT: tuple[Right, ...] = (
 MISSED: tuple[Missed, ...] = (
     Missed("vllm-project/vllm#39775", "a draft with another number of heads than its target",
            "some releases plan attention by the target's heads; that is not followed into each backend's plan"),
-    Missed("vllm-project/vllm#25883", "a draft inherits its verifier's quantisation",
-           "some releases hand the draft's layers the target's quantisation; that is not followed into the layers"),
     Missed("sgl-project/sglang#4351", "an AWQ target and a plain draft", "the report does not say what is wrong"),
 )  # fmt: skip
