@@ -15,7 +15,7 @@ from eaglelint.cache.units import Unit
 from eaglelint.source.construct import function_node
 from eaglelint.source.lookup import MISSING, find_method, global_value
 from eaglelint.source.machine import Machine
-from eaglelint.source.tree import Binding, SourceTree
+from eaglelint.source.tree import Binding, SourceModule, SourceTree
 from eaglelint.source.values import ClassValue, External, Instance, Partial, Tensor
 
 _T = TypeVar("_T")
@@ -27,6 +27,7 @@ __all__ = [
     "EngineSource",
     "Resolved",
     "adopt_config_class",
+    "adopt_named_class",
     "config_object",
     "mentioned_names",
     "stand_in",
@@ -267,6 +268,21 @@ def adopt_config_class(machine: Machine, cls: ClassValue, args: tuple[Any, ...],
         value = kwargs.get(name, args[index] if index < len(args) else None)
         if isinstance(value, Instance) and value.cls is None and "get_text_config" in value.attrs:
             _adopt(machine, found, value)
+
+
+def adopt_named_class(machine: Machine, module: SourceModule, config: Any) -> None:
+    """Give a target's config the class that the classes of a model's file name for their ``config``, if it is one.
+
+    For an engine whose models are handed something else, of which the config is a part.
+    """
+    if not machine.config_defaults or not isinstance(config, Instance) or config.cls is not None:
+        return
+    key = ("config class", module.name)
+    if key not in machine.memo:
+        takers = (_config_parameters(machine, ClassValue(module, info)) for info in module.index.classes.values())
+        machine.memo[key] = {cls for found in takers for _, name, cls in found if name == "config"}
+    if len(machine.memo[key]) == 1:
+        _adopt(machine, next(iter(machine.memo[key])), config)
 
 
 def _config_parameters(machine: Machine, cls: ClassValue) -> list[tuple[int, str, ClassValue]]:

@@ -8,15 +8,15 @@ from typing import Any
 
 import libcst as cst
 
-from eaglelint.engines.base import EngineSource, stand_in, token_indices
+from eaglelint.engines.base import EngineSource, adopt_named_class, stand_in, token_indices
 from eaglelint.engines.loading import Trial
 from eaglelint.engines.vllm_loading import config_of_draft, load_draft
 from eaglelint.engines.vllm_registry import draft_class, registered, target_class, target_classes
 from eaglelint.source.calls import call_value, construct
 from eaglelint.source.expressions import evaluate
 from eaglelint.source.index import ClassInfo, FunctionInfo
-from eaglelint.source.lookup import MISSING, find_method, get_attribute, global_value
-from eaglelint.source.machine import Machine, Raised
+from eaglelint.source.lookup import MISSING, class_mro, find_method, get_attribute, global_value
+from eaglelint.source.machine import BudgetExceeded, Machine, Raised, TooLong
 from eaglelint.source.slices import Site
 from eaglelint.source.tree import Binding
 from eaglelint.source.values import (
@@ -79,7 +79,8 @@ class VLLM:
         return target_class(source, name)
 
     def target_classes(self, source: EngineSource, kind: str = "eagle3") -> list[Binding]:
-        return target_classes(source)
+        machine = Machine(source.tree)
+        return [binding for binding in target_classes(source) if not _serves_as_draft(machine, binding)]
 
     def entry_classes(self, source: EngineSource) -> list[Binding]:
         return self.target_classes(source)
@@ -160,7 +161,9 @@ class VLLM:
 
     def build_model(self, machine: Machine, cls: Binding, target: Any) -> Instance:
         assert isinstance(cls.item, ClassInfo)
-        arguments = {"vllm_config": _vllm_config(machine, target), "prefix": ""}
+        config = _vllm_config(machine, target)
+        adopt_named_class(machine, cls.module, config.attrs["model_config"].attrs["hf_text_config"])
+        arguments = {"vllm_config": config, "prefix": ""}
         return machine.new_instance(Instance(ClassValue(cls.module, cls.item), (), arguments, name=cls.item.name))
 
     def build_draft(
@@ -361,11 +364,34 @@ class VLLM:
         return captured
 
 
+def _serves_as_draft(machine: Machine, cls: Binding) -> bool:
+    """Whether a model takes the draft's config for its own: a draft, though it stands among the targets.
+
+    ``TransformersForMTP`` is one (models/registry.py:789, models/transformers/mtp.py:44, 0.33.0).
+    """
+    assert isinstance(cls.item, ClassInfo)
+    value = ClassValue(cls.module, cls.item)
+    entries = [entry for entry in class_mro(machine, value) if isinstance(entry, ClassValue)]
+    if not any("draft_model_config" in e.module.text(e.info.line, e.info.end_line) for e in entries):
+        return False
+    draft = stand_in(machine, "the draft's config")
+    model_config = stand_in(machine, "draft model config", hf_config=draft, hf_text_config=draft)
+    config = _vllm_config(machine, stand_in(machine, "the target's config"))
+    config.attrs["speculative_config"] = stand_in(machine, "speculative config", draft_model_config=model_config)
+    model = machine.new_instance(Instance(value, (), {"vllm_config": config, "prefix": ""}, name=cls.item.name))
+    try:
+        outcomes = machine.explore(lambda: get_attribute(machine, model, "config"), None)
+    except (BudgetExceeded, TooLong):
+        return False
+    return all(outcome.value is draft for outcome in outcomes)
+
+
 def _vllm_config(machine: Machine, hf_config: Instance, architectures: Any = None) -> Instance:
     """The engine's configuration around a Hugging Face config, as far as models read it."""
     if architectures is not None:
         attrs = {**hf_config.attrs, "architectures": architectures}
-        hf_config = machine.new_instance(Instance(None, attrs=attrs, name=hf_config.name, is_config=True))
+        named = Instance(hf_config.cls, (), hf_config.kwargs, attrs, name=hf_config.name, is_config=True)
+        hf_config = machine.new_instance(named)
     nested = hf_config.attrs.get("text_config", MISSING)
     text_config = hf_config if nested is MISSING else nested
     hf_config.attrs["get_text_config"] = Partial(External("intrinsic.given"), (text_config,), {})

@@ -230,7 +230,7 @@ def _plain(wiring: Wiring) -> Wiring:
 def _learn(subject: Subject) -> tuple[Mapping, tuple[str, ...]]:
     """A class's mapping for every config of its target, else one for the defaults of its config class."""
     mapping, sites = _explain(subject)
-    if mapping.status != "unknown" or _gave_up(mapping):
+    if mapping.status != "unknown":
         return mapping, sites
     usual = Subject(subject.handle, subject.binding, subject.kind, config_defaults=True)
     base = usual.ask(DEPTH, BASE).wiring

@@ -96,6 +96,83 @@ def test_target_classes(engine: Path) -> None:
     assert sorted(names) == ["LlamaForCausalLM", "VisionForConditionalGeneration"]
 
 
+REGISTERED = '"LlamaForCausalLM": ("llama", "LlamaForCausalLM"),'
+
+
+def test_a_draft_that_is_registered_among_the_targets(engine: Path) -> None:
+    """A class that takes the draft's config for its own is no target, whatever its name; one that reads it is."""
+    path = engine / "vllm/model_executor/models/registry.py"
+    text = path.read_text("utf-8")
+    assert REGISTERED in text
+    others = '"LateForCausalLM": ("late", "LateForCausalLM"), "CuriousForCausalLM": ("late", "CuriousForCausalLM"),'
+    path.write_text(text.replace(REGISTERED, f"{REGISTERED} {others}"), "utf-8")
+    (path.parent / "late.py").write_text(
+        dedent(
+            """
+            from vllm.model_executor.models.llama import LlamaForCausalLM
+
+
+            class Drafts:
+                def _patch_config(self):
+                    self.model_config = self.vllm_config.speculative_config.draft_model_config
+                    self.config = self.model_config.hf_config
+
+
+            class LateForCausalLM(Drafts, LlamaForCausalLM):
+                def __init__(self, *, vllm_config, prefix=""):
+                    self.vllm_config = vllm_config
+                    self.config = vllm_config.model_config.hf_config
+                    self._patch_config()
+
+
+            class CuriousForCausalLM(LlamaForCausalLM):
+                def __init__(self, *, vllm_config, prefix=""):
+                    super().__init__(vllm_config=vllm_config, prefix=prefix)
+                    self.config = vllm_config.model_config.hf_config
+                    self.drafted = vllm_config.speculative_config.draft_model_config is not None
+            """
+        ),
+        "utf-8",
+    )
+    found = open_serving(f"vllm@{engine}", root=engine)
+    names = [binding.item.name for binding in found.engine.target_classes(found.source)]  # type: ignore[union-attr]
+    assert sorted(names) == ["CuriousForCausalLM", "LlamaForCausalLM", "VisionForConditionalGeneration"]
+
+
+CONFIG = """from transformers import PretrainedConfig
+
+
+class LlamaConfig(PretrainedConfig):
+    def __init__(self, early=False, **kwargs):
+        self.early = early
+        super().__init__(**kwargs)
+
+
+class LlamaDecoderLayer"""
+
+
+@pytest.mark.parametrize(
+    ("annotation", "status", "assumed"), [(": LlamaConfig", "exact", True), ("", "conditional", False)]
+)
+def test_the_config_class_that_a_models_parts_name(engine: Path, annotation: str, status: str, assumed: bool) -> None:
+    """What the target's config does not say has the defaults of the one class that the model's file names for it."""
+    path = engine / "vllm/model_executor/models/llama.py"
+    text = path.read_text("utf-8")
+    norm = "self.norm = RMSNorm(config.hidden_size)"
+    for old, new in (
+        ("class LlamaDecoderLayer", CONFIG),
+        ("def __init__(self, config):", f"def __init__(self, config{annotation}):"),
+        (norm, f"{norm}\n        self.config = config"),
+        ("idx + 1,", "idx if self.config.early else idx + 1,"),
+    ):
+        assert old in text
+        text = text.replace(old, new, 1)
+    path.write_text(text, "utf-8")
+    wiring = derive(engine, (4, 8))
+    assert (wiring.status, str(wiring)) == (status, "h[4] ⊕ h[8]")
+    assert ("the defaults of LlamaConfig" in wiring.assumptions) is assumed
+
+
 def test_the_evidence(engine: Path) -> None:
     """The mixin's two lines and the runner's concatenation."""
     found = derive(engine, (4,)).evidence
