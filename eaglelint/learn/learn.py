@@ -17,7 +17,7 @@ from eaglelint.exceptions import UnreadableInput
 from eaglelint.learn.conditions import Comparisons, comparisons
 from eaglelint.learn.observe import BASE, DEPTH, DEPTHS, Ids, Subject, questions, random_questions
 from eaglelint.learn.resolvers import NodeTable, Reference, learn_resolver, resolves_alike
-from eaglelint.learn.rules import fitted, learn_mapping
+from eaglelint.learn.rules import Sites, fitted, learn_mapping
 from eaglelint.learn.wheel import unpacked
 from eaglelint.serving import EngineHandle, open_source
 from eaglelint.source.tree import Binding
@@ -30,6 +30,8 @@ Progress = Callable[[str], None]
 KINDS: dict[str, tuple[str, ...]] = {"eagle3": ("peagle",), "dflash": ("domino",), "dspark": ()}
 """The kinds of draft that are learned, each with those that may be treated alike."""
 _TESTS = 6
+_LONGEST: tuple[tuple[int, Ids], ...] = ((DEPTHS[-1], None), (14, (2, 4, 7, 11)))
+"""Of all questions, those that take longest: they are asked first."""
 
 
 @dataclass(slots=True)
@@ -176,9 +178,9 @@ def learn_class(engine: str, package: str, name: str) -> _Learned:
     return found
 
 
-def _gave_up(mapping: Mapping) -> bool:
+def _gave_up(answer: Mapping | Wiring) -> bool:
     """Whether the interpretation takes longer than it may."""
-    return (mapping.reason or "").startswith("the interpretation stopped")
+    return (answer.reason or "").startswith("the interpretation stopped")
 
 
 _SEEN: list[tuple[Subject, Mapping, tuple[str, ...]]] = []
@@ -234,13 +236,13 @@ def _learn(subject: Subject) -> tuple[Mapping, tuple[str, ...]]:
         return mapping, sites
     usual = Subject(subject.handle, subject.binding, subject.kind, config_defaults=True)
     base = usual.ask(DEPTH, BASE).wiring
-    if base.status == "unknown":
+    defaults = [text for text in base.assumptions if text.startswith("the defaults of ")]
+    if base.status == "unknown" or not defaults:
         return mapping, sites
     narrower, lines = _explain(usual)
     if narrower.status == "unknown":
         return narrower, lines
-    defaults = [text for text in base.assumptions if text.startswith("the defaults of ")]
-    text = f"when the target's config differs from {' and '.join(defaults) or 'the defaults of its class'}"
+    text = f"when the target's config differs from {' and '.join(defaults)}"
     subject.config_defaults, subject.answers, subject.derivers = True, usual.answers, usual.derivers
     return replace(narrower, status="conditional", conditions=(*narrower.conditions, Conditional(text))), lines
 
@@ -252,6 +254,12 @@ def _explain(subject: Subject) -> tuple[Mapping, tuple[str, ...]]:
         if base.wiring.faults and (own := subject.ask(DEPTH, None)).wiring.slots:
             seen += [own, *(subject.ask(depth, None) for depth in DEPTHS)]
         return learn_mapping(seen, Comparisons(), subject.name)
+    for question in _LONGEST:
+        wiring = subject.ask(*question).wiring
+        if _gave_up(wiring):  # no rule explains that, and each further question would take as long
+            lines = Sites()
+            reason = lines.generic(f"{wiring.reason}, for {question[0]} layers")
+            return Mapping("unknown", None, reason), tuple(lines.found)
     numbers = comparisons(subject.handle, subject.request(DEPTH, BASE), subject.compared)
     seen = [subject.ask(*question) for question in questions(numbers)]
     mapping, sites = learn_mapping(seen, numbers, subject.name)

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
+from eaglelint.derive import Derivation, Deriver, ServingRequest
 from eaglelint.engines.profile import CaptureRule, Mapping, Profile
 from eaglelint.engines.profile_file import profile_text
 from eaglelint.engines.recall import recall
 from eaglelint.exceptions import UnreadableInput, WrongUsage
-from eaglelint.learn.learn import learn_from, learn_profile
+from eaglelint.learn.learn import learn_class, learn_from, learn_profile
 from eaglelint.learn.wheel import unpacked
 from eaglelint.serving import ProfileHandle
 from tests.engines.mini import BEFORE, Model, derive, write_engine
@@ -186,6 +187,31 @@ def test_ids_are_looked_for_as_in_the_source(learned: dict[str, tuple[Path, Prof
     assert (answer.slots, answer.status, answer.reason) == (source.slots, source.status, source.reason)
     if source.slots:
         assert (answer.ids_from, answer.layer_ids) == (source.ids_from, source.layer_ids)
+
+
+SLOW = BEFORE.replace("    if i in", "    for _ in range(2500):\n        pass\n    if i in", 1)
+
+
+def test_a_class_that_takes_too_long_for_some_depth_is_told_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is answered for 9 layers and given up for 61: no rule is claimed, and few questions are asked for that."""
+    assert "range(2500)" in SLOW
+    root = write_engine(tmp_path, Model(loop=SLOW))
+    asked: list[int] = []
+    derive_one = Deriver.derive
+
+    def counted(deriver: Deriver, request: ServingRequest) -> Derivation:
+        asked.append(request.num_layers)
+        return derive_one(deriver, request)
+
+    monkeypatch.setattr(Deriver, "derive", counted)
+    found = learn_class("sglang", str(root / "sglang"), NAME)
+    mapping, _ = found.mappings["eagle3"]
+    assert (mapping.status, mapping.rule) == ("unknown", None)
+    assert mapping.reason == "the interpretation stopped: more than 100,000 steps, for 61 layers"
+    assert sorted(set(asked)) == [9, 61]
+    assert len(asked) < 8
 
 
 def test_learning_again_gives_the_same_file(learned: dict[str, tuple[Path, Profile]]) -> None:
