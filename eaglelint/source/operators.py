@@ -9,6 +9,7 @@ from typing import Any
 from eaglelint.source.machine import Machine, Raised
 from eaglelint.source.slices import Site
 from eaglelint.source.values import (
+    BoundMethod,
     Dim,
     External,
     Input,
@@ -45,6 +46,7 @@ _COMPARISONS = {
     "GreaterThan": operator.gt,
     "GreaterThanEqual": operator.ge,
 }
+_ORDER = {"LessThan": "__lt__", "LessThanEqual": "__le__", "GreaterThan": "__gt__", "GreaterThanEqual": "__ge__"}
 _SET_UPDATES = ("BitAnd", "BitOr", "BitXor", "Subtract")
 _DATA = (int, float, str, list, tuple, set, frozenset, dict, bool, bytes, range)
 _MAX_REPEAT = 100_000
@@ -229,12 +231,27 @@ def compare(machine: Machine, name: str, left: Any, right: Any, site: Site) -> A
         return bool(_COMPARISONS[name](left, right))
     if holds_unknown(left) or holds_unknown(right):
         return Unknown("an operand is not known")
+    if _is_member(left) and name in _ORDER:
+        from eaglelint.source.calls import call_value
+        from eaglelint.source.lookup import find_method
+
+        own = find_method(machine, left.cls, _ORDER[name])
+        if own is not None:
+            return call_value(machine, BoundMethod(own, left), (right,), {}, site)
+    left, right = _ordinal(left), _ordinal(right)
     try:
         return bool(_COMPARISONS[name](left, right))
     except (TypeError, KeyError) as error:
         if isinstance(left, (*_DATA, type(None))) and isinstance(right, (*_DATA, type(None))):
             raise Raised("TypeError", str(error), site) from error
         return Unknown("a comparison that is not known")
+
+
+def _ordinal(value: Any) -> Any:
+    """The number that a member of an enum of integers is; everything else as it is."""
+    if _is_member(value) and any(base.rsplit(".", 1)[-1] in ("int", "IntEnum") for base in value.cls.info.bases):
+        return value.attrs.get("value")
+    return value
 
 
 def _is_text(machine: Machine, member: Instance) -> bool | None:

@@ -110,6 +110,8 @@ PROGRAMS = [
     "from dataclasses import dataclass, field\n@dataclass\nclass P:\n    a: int = field(default=4)\n    b: list = field(default_factory=list)\n-----\nreturn [P().a, P(a=1).a, P().b]",
     "from dataclasses import dataclass\n@dataclass\nclass P:\n    a: int\n    b: int = 5\n-----\nreturn [P(1).a, P(1).b, P(1, 2).b, P(b=3, a=4).a]",
     "from enum import Enum\nclass E(Enum):\n    A = 1\n    B = 2\n    def first(self):\n        return self == E.A\n-----\ne = E.A\nreturn [e == E.A, e is E.B, e != E.B, e.first(), E.B.first(), e in (E.B,), E.A.name]",
+    "from enum import IntEnum\nclass M(IntEnum):\n    NULL = 0\n    LAST = 1\n    FULL = 2\n-----\nreturn [M.NULL < M.FULL, M.FULL <= M.LAST, M.LAST >= 1, 2 > M.LAST, M.FULL > M.FULL]",
+    "from enum import Enum\nclass E(Enum):\n    A = 1\n    B = 2\n    def __lt__(self, other):\n        return self.value > other.value\n-----\nreturn [E.A < E.B, E.B < E.A]",
     "class A:\n    pass\nclass B(A):\n    pass\n-----\nb = B()\nreturn [isinstance(b, A), isinstance(b, (int, B)), isinstance(3, int), isinstance('a', (list, str)), isinstance([], tuple)]",
     "class A:\n    def __init__(self):\n        self.x = 1\n-----\na = A()\nreturn [hasattr(a, 'x'), hasattr(a, 'y'), getattr(a, 'y', 5), getattr(a, 'x')]",
     "class A:\n    pass\n-----\na, b = A(), A()\nsetattr(a, 'flag', True)\ncollected = [getattr(o, 'flag', False) for o in (a, b)]\ndel a.flag\nreturn [collected, hasattr(a, 'flag')]",
