@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from eaglelint.engines import sglang_graphs
 from eaglelint.engines.base import EngineSource, adopt_config_class, enum_member, mentioned_names, stand_in
 from eaglelint.engines.loading import Trial
 from eaglelint.engines.sglang_loading import load_draft
@@ -41,6 +42,13 @@ class SGLang:
     setters: tuple[str, ...] = _SETTERS["eagle3"]
     resolvers: tuple[str, ...] = ("ModelRunner.__init__", "_resolve_eagle_aux_hidden_state")
     usual_offset = 1
+    gates = sglang_graphs.GATES
+    graph_files = staticmethod(sglang_graphs.files)
+    modes = staticmethod(sglang_graphs.modes)
+    graph_options = staticmethod(sglang_graphs.options)
+    requests = staticmethod(sglang_graphs.requests)
+    target_runner = staticmethod(sglang_graphs.target_runner)
+    prefill = staticmethod(sglang_graphs.prefill)
 
     def find_package(self, path: Path) -> Path | None:
         for candidate in (path, path / "sglang", path / "python" / "sglang"):

@@ -22,6 +22,7 @@ __all__ = [
     "Place",
     "Reader",
     "Refusal",
+    "RefusedGraphs",
     "Rotary",
     "Run",
     "SharedByWeight",
@@ -158,6 +159,33 @@ class GraphsBeforeIds:
     ids: Place
     with_defaults: Place | None
     record: Place
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedGraphs:
+    """Graphs that are recorded for prefills of the target, and a gate that lets no such prefill run on them.
+
+    Attributes:
+        runner: The class that holds the graphs.
+        recorded: Where it sets the mode for which they are recorded, where that is found.
+        made: The call that makes it.
+        option: The back end for prefills with which that is so; None where the server names none.
+        lets_in: The modes that its gate lets in.
+        gate: Its gate.
+        worker: Who runs a prefill of the target.
+        asks_for: The mode in which it does.
+        asked: The call.
+    """
+
+    runner: str
+    recorded: Place | None
+    made: Place
+    option: str | None
+    lets_in: tuple[str, ...]
+    gate: Place
+    worker: str
+    asks_for: str
+    asked: Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,6 +359,7 @@ class EngineFacts:
         dropped_keys: What the adapters of foreign configs do not hand on.
         shared_by_weight: Where each rank decides for itself whether the draft borrows a module of the target's.
         unreduced: Captures of what may be one rank's share of a state.
+        refused_graphs: Graphs that are recorded for prefills of the target and that no such prefill runs on.
         norm_stubs: What stands in for the final norm of drafts and drops the residual.
     """
 
@@ -347,4 +376,5 @@ class EngineFacts:
     shared_by_weight: tuple[SharedByWeight, ...] = ()
     unreduced: tuple[UnreducedCapture, ...] = ()
     joined_while_none: tuple[JoinedWhileNone, ...] = ()
+    refused_graphs: tuple[RefusedGraphs, ...] = ()
     norm_stubs: tuple[NormStub, ...] = ()

@@ -23,6 +23,7 @@ from eaglelint.source.tree import Binding
 from eaglelint.survey.adapters import dropped_keys
 from eaglelint.survey.classes import survey_classes
 from eaglelint.survey.facts import ClassFacts, EngineFacts
+from eaglelint.survey.graph_modes import refused_graphs
 from eaglelint.survey.joined_none import joined_while_none
 from eaglelint.survey.norm_stubs import norm_stubs
 from eaglelint.survey.readers import readers
@@ -83,6 +84,7 @@ def engine_facts(handle: EngineHandle, classes: tuple[ClassFacts, ...]) -> Engin
     engine, source = handle.engine, handle.source
     with deep_recursion():
         startup = source.remember("start-up", vars(engine), lambda: read_startup(engine, source))
+        refused = source.remember("graph modes", vars(engine), lambda: refused_graphs(engine, source))
     return EngineFacts(
         name=engine.name,
         label=source.label,
@@ -95,6 +97,7 @@ def engine_facts(handle: EngineHandle, classes: tuple[ClassFacts, ...]) -> Engin
         dropped_keys=source.remember("dropped keys", vars(engine), lambda: dropped_keys(engine, source)),
         unreduced=tuple(unreduced_captures(source, classes)),
         joined_while_none=source.remember("joins", (), lambda: joined_while_none(source)),
+        refused_graphs=refused,
         norm_stubs=source.remember("norm stubs", vars(engine), lambda: norm_stubs(engine, source)),
         shared_by_weight=source.remember("shared by weight", vars(engine), lambda: shared_by_weight(engine, source)),
     )
