@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from eaglelint.engines.base import EngineSource
+from eaglelint.engines.workers import Request
 from eaglelint.source.machine import Machine
-from eaglelint.source.slices import Site
 from eaglelint.source.values import ClassValue, Instance
 
-__all__ = ["GraphsForModes", "Request"]
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """The mode in which a worker has the target run a prefill, and the call."""
-
-    worker: str
-    mode: Any
-    site: Site
+__all__ = ["GraphsForModes"]
 
 
 @runtime_checkable

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from eaglelint.engines import sglang_graphs
+from eaglelint.engines import sglang_graphs, sglang_workers
 from eaglelint.engines.base import EngineSource, adopt_config_class, enum_member, mentioned_names, stand_in
 from eaglelint.engines.loading import Trial
 from eaglelint.engines.sglang_loading import load_draft
@@ -43,10 +43,12 @@ class SGLang:
     resolvers: tuple[str, ...] = ("ModelRunner.__init__", "_resolve_eagle_aux_hidden_state")
     usual_offset = 1
     gates = sglang_graphs.GATES
+    embeddings = sglang_workers.EMBEDDINGS
     graph_files = staticmethod(sglang_graphs.files)
     modes = staticmethod(sglang_graphs.modes)
     graph_options = staticmethod(sglang_graphs.options)
-    requests = staticmethod(sglang_graphs.requests)
+    requests = staticmethod(sglang_workers.requests)
+    draft_prefills = staticmethod(sglang_workers.draft_prefills)
     target_runner = staticmethod(sglang_graphs.target_runner)
     prefill = staticmethod(sglang_graphs.prefill)
 

@@ -18,6 +18,7 @@ __all__ = [
     "Join",
     "JoinedWhileNone",
     "KeyRead",
+    "LostEmbeddings",
     "NormStub",
     "Place",
     "Reader",
@@ -326,6 +327,27 @@ class NormStub:
 
 
 @dataclass(frozen=True, slots=True)
+class LostEmbeddings:
+    """A worker that runs the draft on a prompt without the embeddings that the target made of its images.
+
+    Attributes:
+        call: The worker's own call that leads to the draft; ``forward`` is the one that runs it.
+        name: The attribute in which a draft's class looks for them.
+        readers: The classes of drafts that do, ``read`` the first place.
+        handing: Another worker, which hands them on, with its call; None where none does.
+    """
+
+    worker: str
+    call: Place
+    forward: Place
+    name: str
+    readers: tuple[str, ...]
+    read: Place
+    handing: str | None = None
+    handed: Place | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SharedByWeight:
     """A comparison of weights on each rank that decides whether the draft borrows ``module`` from the target."""
 
@@ -360,6 +382,7 @@ class EngineFacts:
         shared_by_weight: Where each rank decides for itself whether the draft borrows a module of the target's.
         unreduced: Captures of what may be one rank's share of a state.
         refused_graphs: Graphs that are recorded for prefills of the target and that no such prefill runs on.
+        lost_embeddings: Workers that run drafts on prompts without the embeddings of images.
         norm_stubs: What stands in for the final norm of drafts and drops the residual.
     """
 
@@ -377,4 +400,5 @@ class EngineFacts:
     unreduced: tuple[UnreducedCapture, ...] = ()
     joined_while_none: tuple[JoinedWhileNone, ...] = ()
     refused_graphs: tuple[RefusedGraphs, ...] = ()
+    lost_embeddings: tuple[LostEmbeddings, ...] = ()
     norm_stubs: tuple[NormStub, ...] = ()

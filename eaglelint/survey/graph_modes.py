@@ -17,7 +17,8 @@ from typing import Any
 import libcst as cst
 
 from eaglelint.engines.base import Engine, EngineSource
-from eaglelint.engines.graphs import GraphsForModes, Request
+from eaglelint.engines.graphs import GraphsForModes
+from eaglelint.engines.workers import Request
 from eaglelint.source.calls import call_value
 from eaglelint.source.construct import function_node
 from eaglelint.source.index import ClassInfo

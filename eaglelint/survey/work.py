@@ -22,6 +22,7 @@ from eaglelint.source.snapshot import Dependency, Snapshot
 from eaglelint.source.tree import Binding
 from eaglelint.survey.adapters import dropped_keys
 from eaglelint.survey.classes import survey_classes
+from eaglelint.survey.embeddings import lost_embeddings
 from eaglelint.survey.facts import ClassFacts, EngineFacts
 from eaglelint.survey.graph_modes import refused_graphs
 from eaglelint.survey.joined_none import joined_while_none
@@ -84,6 +85,7 @@ def engine_facts(handle: EngineHandle, classes: tuple[ClassFacts, ...]) -> Engin
     engine, source = handle.engine, handle.source
     with deep_recursion():
         startup = source.remember("start-up", vars(engine), lambda: read_startup(engine, source))
+        lost = source.remember("lost embeddings", vars(engine), lambda: lost_embeddings(engine, source))
         refused = source.remember("graph modes", vars(engine), lambda: refused_graphs(engine, source))
     return EngineFacts(
         name=engine.name,
@@ -98,6 +100,7 @@ def engine_facts(handle: EngineHandle, classes: tuple[ClassFacts, ...]) -> Engin
         unreduced=tuple(unreduced_captures(source, classes)),
         joined_while_none=source.remember("joins", (), lambda: joined_while_none(source)),
         refused_graphs=refused,
+        lost_embeddings=lost,
         norm_stubs=source.remember("norm stubs", vars(engine), lambda: norm_stubs(engine, source)),
         shared_by_weight=source.remember("shared by weight", vars(engine), lambda: shared_by_weight(engine, source)),
     )
