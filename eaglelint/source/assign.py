@@ -105,7 +105,8 @@ def set_attribute(machine: Machine, receiver: Any, name: str, value: Any, site: 
     if not isinstance(receiver, Instance):
         if isinstance(receiver, ClassValue | External | Unknown):
             owner = receiver.info.name if isinstance(receiver, ClassValue) else ""
-            machine.heap.set(machine.patches, (owner, name), value)
+            if not (machine.script and isinstance(value, Unknown)) or (owner, name) in machine.patches:
+                machine.heap.set(machine.patches, (owner, name), value)  # else it is as unknown as it was
             if machine.script:
                 machine.record("set", name, value, site)
         return

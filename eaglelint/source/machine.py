@@ -209,6 +209,7 @@ class Machine:
         self.initialising = 0  # how many attributes are being computed
         self.layer_site: Site | None = None
         self.calls: list[Site] = []  # the calls that are running, the outermost first
+        self.rounds: list[bool] = []  # the loops that are running: whether a round stands for all rounds of its loop
         # The trail does not tell outcomes apart: two paths that wire the same agree.
         self.events: list[Event] = CacheList()
         self.faults: list[tuple[str, Site, int]] = CacheList()
@@ -482,6 +483,14 @@ class Machine:
         scope.taken.append(Decision(key, texts, choice, site))
         scope.facts[key, texts] = choice
         return choice
+
+    def settle(self, key: tuple[str, str], texts: tuple[str, ...], choice: int, values: tuple[Any, ...] = ()) -> None:
+        """Take an alternative for this path for good, because there is no other one, where none is taken yet."""
+        scope = self._scope
+        if (key, texts) not in scope.facts:
+            self._asked += 1
+            scope.facts[key, texts] = choice
+            scope.values[key] = values
 
     def is_decided(self, key: tuple[str, str], texts: tuple[str, ...]) -> bool:
         """Whether this path has taken that choice."""

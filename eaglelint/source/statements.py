@@ -12,6 +12,7 @@ from eaglelint.source.assign import assign, delete
 from eaglelint.source.calls import call_value, run_context
 from eaglelint.source.conditions import condition_of, decided, texts_of
 from eaglelint.source.construct import default_values
+from eaglelint.source.dead_ends import leads_nowhere, noting
 from eaglelint.source.expressions import evaluate, iterate, truth
 from eaglelint.source.index import Import
 from eaglelint.source.lookup import MISSING, class_mro, get_attribute, import_value
@@ -174,9 +175,11 @@ def _run_if(machine: Machine, statement: cst.If, frame: Frame) -> Flow:
     known = _test(machine, statement.test, frame)
     if known is not None:
         return _run_side(machine, statement, known, frame)
-    if _merged(machine, frame, statement, lambda side: _run_side(machine, statement, side, frame)):
+    idle: list[bool] = []
+    if _merged(machine, frame, statement, lambda side: _run_side(machine, statement, side, frame), idle):
         return None
-    return _run_side(machine, statement, choose(machine, statement.test, frame), frame)
+    going_on = not idle[0] if len(idle) == 1 else None
+    return _run_side(machine, statement, choose(machine, statement.test, frame, going_on), frame)
 
 
 def _test(machine: Machine, test: cst.BaseExpression, frame: Frame) -> bool | None:
@@ -211,8 +214,11 @@ def _run_side(machine: Machine, statement: cst.If, side: bool, frame: Frame) -> 
     return None
 
 
-def choose(machine: Machine, test: cst.BaseExpression, frame: Frame) -> bool:
-    """Decide an unknown condition for this path; "not x" is decided by what x was decided to be, and the reverse."""
+def choose(machine: Machine, test: cst.BaseExpression, frame: Frame, only: bool | None = None) -> bool:
+    """Decide an unknown condition for this path; "not x" is decided by what x was decided to be, and the reverse.
+
+    ``only`` is the one side that counts, where that is known: there is no other path then.
+    """
     inner, negated = test, False
     while isinstance(inner, cst.UnaryOperation) and isinstance(inner.operator, cst.Not):
         inner, negated = inner.expression, not negated
@@ -222,7 +228,7 @@ def choose(machine: Machine, test: cst.BaseExpression, frame: Frame) -> bool:
         return _earlier_choice(machine, value.choice, Site(frame.slice, test)) != negated
     of_config, opposite = condition_of(value)
     if of_config:
-        return _decide(machine, ("", of_config), texts_of(of_config), negated != opposite, test, frame)
+        return _decide(machine, ("", of_config), texts_of(of_config), negated != opposite, test, frame, only)
     if isinstance(inner, cst.BooleanOperation):
         known = _choose_parts(machine, inner, frame)
         if known is not None:
@@ -234,7 +240,7 @@ def choose(machine: Machine, test: cst.BaseExpression, frame: Frame) -> bool:
             if isinstance(inner.comparisons[0].operator, cst.IsNot | cst.NotIn | cst.NotEqual) and negative in code:
                 code, fails, negated = code.replace(negative, positive, 1), f"when {code}", not negated
                 break
-    return _decide(machine, (frame.function, code), (fails, f"when {code}"), negated, test, frame)
+    return _decide(machine, (frame.function, code), (fails, f"when {code}"), negated, test, frame, only)
 
 
 def _choose_parts(machine: Machine, test: cst.BooleanOperation, frame: Frame) -> bool | None:
@@ -270,6 +276,7 @@ def _decide(
     negated: bool,
     test: cst.BaseExpression,
     frame: Frame,
+    only: bool | None = None,
 ) -> bool:
     """Whether a test holds by the choice that this path takes between the two sides of its condition."""
     # The usual case first: what a "not" or an inequality guards against is rarer than what it does not.
@@ -277,6 +284,8 @@ def _decide(
     if machine.is_decided(key, texts[::-1]):
         texts = texts[::-1]
     values = _read_values(machine, test, frame) if machine.script else ()
+    if only is not None:
+        machine.settle(key, texts, texts.index(sides[only != negated]), values)
     choice = machine.decide(key, texts, Site(frame.slice, test), values)
     return (texts[choice] == sides[1]) != negated
 
@@ -335,18 +344,28 @@ class _Read(cst.CSTVisitor):
         self.attributes.append(node)
 
 
-def _merged(machine: Machine, frame: Frame, statement: cst.If, run: Callable[[bool], Flow]) -> bool:
-    """Try both sides; where they leave the same behind, or differ in nothing that matters, go on with one state."""
+def _merged(machine: Machine, frame: Frame, statement: cst.If, run: Callable[[bool], Flow], idle: list[bool]) -> bool:
+    """Try both sides; where they leave the same behind, or differ in nothing that matters, go on with one state.
+
+    ``idle`` gets the sides of a script's condition that lead nowhere: the other one is the only path.
+    """
     before = dict(frame.env.variables)
     tried = []
     for side in (True, False):
         frame.env.variables = dict(before)
-        attempt = machine.try_out(lambda side=side: run(side))  # type: ignore[misc]
+        refusals: list[Raised] = []
+        attempt = machine.try_out(lambda side=side, refusals=refusals: noting(run, side, refusals))  # type: ignore[misc]
         after = frame.env.variables
         frame.env.variables = dict(before)
-        if attempt is None or attempt[0] is not None:
-            return False
-        tried.append((attempt[1], attempt[2], after))
+        if machine.script and leads_nowhere(machine, attempt, refusals):
+            idle.append(side)
+        elif attempt is None or attempt[0] is not None:
+            if not machine.script:
+                return False
+        else:
+            tried.append((attempt[1], attempt[2], after))
+    if len(tried) < 2:
+        return False
     (_, other_net, left), (redo, net, right) = tried  # go on with the usual side, the one that a guard guards against
     try:
         unclear = same_net(machine.heap, net, other_net)
@@ -373,22 +392,32 @@ def _run_for(machine: Machine, statement: cst.For, frame: Frame) -> Flow:
         if isinstance(value, Iteration)
         else iterate(machine, value, Site(frame.slice, statement.iter))
     )
-    if items is None or (isinstance(items, list) and len(items) > _MAX_LOOP):
+    standing = items is None or (isinstance(items, list) and len(items) > _MAX_LOOP)
+    if standing:
         flow = _forget(machine, statement, frame)
         if not machine.script:
             return flow
         items = [Unknown(f"an item of {frame.slice.code(statement.iter)}")]
     elif isinstance(value, list) and not isinstance(value, Iteration):
         items = value  # itself: the body may add to it, or take from it
-    for item in items:
+    for item in items or ():
         machine.step()
         assign(machine, statement.target, item, frame)
-        flow = run_suite(machine, statement.body, frame)
+        flow = _run_round(machine, statement, frame, standing=standing)
         if flow is not None and flow[0] == "return":
             return flow
         if flow is not None and flow[0] == "break":
             return None
     return run_suite(machine, statement.orelse.body, frame) if statement.orelse is not None else None
+
+
+def _run_round(machine: Machine, statement: cst.For | cst.While, frame: Frame, *, standing: bool) -> Flow:
+    """One round of a loop; ``standing`` where it stands for all rounds of a loop over something unknown."""
+    machine.rounds.append(standing)
+    try:
+        return run_suite(machine, statement.body, frame)
+    finally:
+        machine.rounds.pop()
 
 
 def _drawn(machine: Machine, iteration: Iteration) -> Iterator[Any]:
@@ -405,11 +434,11 @@ def _run_while(machine: Machine, statement: cst.While, frame: Frame) -> Flow:
         if known is None:
             flow = _forget(machine, statement, frame)
             if machine.script:
-                flow = run_suite(machine, statement.body, frame)
+                flow = _run_round(machine, statement, frame, standing=True)
             return flow if flow is not None and flow[0] == "return" else None
         if not known:
             return run_suite(machine, statement.orelse.body, frame) if statement.orelse is not None else None
-        flow = run_suite(machine, statement.body, frame)
+        flow = _run_round(machine, statement, frame, standing=False)
         if flow is not None and flow[0] == "return":
             return flow
         if flow is not None and flow[0] == "break":

@@ -24,6 +24,8 @@ _SKIPPED = frozenset(
 _MAX_FILES = 5_000
 _MAX_ENTRIES = 400
 _MAX_FUNCTIONS = 10_000
+_MAX_ABOVE = 6
+_TOP_MARKS = (".git", "pyproject.toml", "setup.py")
 
 # Code that captures, saves or loads a state holds one of these.
 _FILE_MARKS = (b"hidden", b"layer", b"states", b"register_forward", b"capture", b"aux_")
@@ -87,14 +89,39 @@ def _walk(path: Path) -> Iterator[Path]:
 
 
 def source_tree(paths: tuple[Path, ...], files: list[Path], relative_to: Path) -> SourceTree:
-    """A tree in which scripts find each other: above each package, and beside each script."""
+    """A tree in which scripts find each other: above each package, and beside each script, in a package too.
+
+    They find the package of the checkout that they are part of as well: whoever starts them has it installed.
+    """
+    snapshot = Snapshot(active_store())
     roots: dict[Path, None] = {}
+    beside: dict[Path, None] = {}
     for directory in [path.parent if path.is_file() else path for path in paths] + [file.parent for file in files]:
         top = directory
         while (top / "__init__.py").is_file() and top.parent != top:
             top = top.parent
         roots[top] = None
-    return SourceTree(tuple(roots), relative_to=relative_to, snapshot=Snapshot(active_store()))
+    for file in files:
+        if file.parent not in roots and file.parent not in beside and _is_started(snapshot, file):
+            beside[file.parent] = None
+    checkouts = dict.fromkeys(place for root in roots for place in _checkout(root))
+    return SourceTree(tuple({**roots, **beside, **checkouts}), relative_to=relative_to, snapshot=snapshot)
+
+
+def _checkout(directory: Path) -> tuple[Path, ...]:
+    """The top of the checkout that a directory is part of, and its ``src``; nothing where there is none."""
+    for top in (directory, *directory.parents[:_MAX_ABOVE]):
+        if any((top / mark).exists() for mark in _TOP_MARKS):
+            return (top, *(() if not (top / "src").is_dir() else (top / "src",)))
+    return ()
+
+
+def _is_started(snapshot: Snapshot, file: Path) -> bool:
+    """Whether a file is there to be started by its path: Python then looks for modules beside it."""
+    try:
+        return b"__main__" in snapshot.read(file)
+    except OSError:
+        return False
 
 
 def entries(

@@ -104,8 +104,6 @@ class Recorder(Machine):
                 "torch.cat": _cat,
                 "torch.nn.ModuleList": _module_list,
                 "types.MethodType": lambda machine, args, kwargs, site: _bound(args),
-                "add_argument()": _add_argument,
-                "parse_args()": _parse_args,
                 "batch.item": lambda machine, args, kwargs, site: _batch_item(args),
                 "torch.nn.functional.linear": _linear,
                 "torch.matmul": _matmul,
@@ -177,6 +175,9 @@ class Recorder(Machine):
     # --- calls ---
 
     def _call(self, callee: Any, name: str, args: _Args, kwargs: dict[str, Any], site: Site | None) -> Any:
+        parses = _OF_PARSERS.get(name.rsplit(".", 1)[-1])
+        if parses is not None:  # of a parser: a script's own function of that name is followed
+            return parses(self, args, kwargs, site)
         self._note_use(callee, name.rsplit(".", 1)[-1], args, kwargs, site)
         found = self._call_of_target(callee, name, args, kwargs, site)
         if found is not MISSING:
@@ -368,3 +369,14 @@ def _parse_args(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Sit
     if machine.arguments:
         machine.used_assumptions.add(DEFAULTS)
     return machine.new_instance(Instance(None, attrs=dict(machine.arguments), name="the command line"))
+
+
+def _parse_known_args(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site | None) -> Any:
+    return _parse_args(machine, args, kwargs, site), Unknown("the arguments that the parser does not know")
+
+
+_OF_PARSERS: dict[str, Callable[[Machine, _Args, dict[str, Any], Site | None], Any]] = {
+    "add_argument": _add_argument,
+    "parse_args": _parse_args,
+    "parse_known_args": _parse_known_args,
+}
