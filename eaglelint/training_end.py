@@ -119,7 +119,9 @@ def _by_stack(
         display={path: display_path(path) for path in pipeline.training},
     )
     by_stack = Trained(found.wiring, found.problems, found.notes, found.dropped)
-    code = tuple(path for path in pipeline.training if path.suffix.lower() == ".py" and path.is_file())
+    code = tuple(
+        path for path in pipeline.training if path.suffix.lower() == ".py" and path.is_file() and path not in found.own
+    )
     return by_stack if not code or target is None else _with_own_code(by_stack, code, target)
 
 

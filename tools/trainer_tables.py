@@ -49,6 +49,7 @@ RELEASES: Releases = (
     ("speculators", packages.SPECULATORS_0_4_0),
     ("speculators", packages.SPECULATORS_0_3_0),
     ("modelopt", packages.MODELOPT_0_47_0),
+    ("modelopt", packages.MODELOPT),
     ("torchspec", packages.TORCHSPEC),
     ("eagle", packages.EAGLE),
     ("dflash", packages.DFLASH),

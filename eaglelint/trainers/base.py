@@ -139,6 +139,7 @@ class RecipeKeys:
         architecture: Those of the draft's own settings.
         flags: The key paths that flags of the command line stand for.
         schema: The file and class of the stack that lists the keys there are.
+        scripts: Scripts of the stack's checkout that dump, with the way of training that each stands for.
     """
 
     ids: tuple[tuple[str, ...], ...] = ()
@@ -149,6 +150,7 @@ class RecipeKeys:
     architecture: tuple[tuple[str, ...], ...] = ()
     flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     schema: tuple[str, str] | None = None
+    scripts: Mapping[str, str] = field(default_factory=dict)
 
 
 class Trainer(Protocol):

@@ -137,8 +137,8 @@ class Bench:
         return self.tree.is_file(self.path(file))
 
     def path(self, file: str) -> Path:
-        """Where a file of the package stands; ``scripts/`` and ``tools/`` are beside it, or one directory up."""
-        if file.startswith(("scripts/", "tools/")):
+        """Where a file of the package stands; ``scripts/`` and the like are beside it, or one directory up."""
+        if file.startswith(("examples/", "scripts/", "tools/")):
             places = [parent / file for parent in self.package.parents[:2]]
             return next((place for place in places if self.tree.is_file(place)), places[0])
         return self.package / file

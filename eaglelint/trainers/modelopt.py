@@ -1,12 +1,13 @@
 """NVIDIA ModelOpt: where its wiring begins, for Hugging Face targets. Read in 0.47.0; the rest is derived.
 
-Online it captures by hooks on the target's layers, or picks from ``output_hidden_states``. Dumps are written by scripts
-that are not part of the package.
+Online it captures by hooks on the target's layers, or picks from ``output_hidden_states``; modelopt_dump.py has its
+dumps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from eaglelint.source.lookup import MISSING, get_attribute
 from eaglelint.source.values import BoundMethod, Cat, Instance, Tensor, Unknown
 from eaglelint.trainers.base import Captured, Export, Fed, HandOver, RecipeKeys, Run, Step, step
 from eaglelint.trainers.bench import Bench, NotFollowed, agreed, given, order_in, plain
+from eaglelint.trainers.modelopt_dump import SCRIPTS, dumped, loaded, scripts_of
 from eaglelint.trainers.tokens import make_row, row_shift
 
 __all__ = ["ModelOpt"]
@@ -53,6 +55,7 @@ class ModelOpt:
             ("dflash", "dflash_architecture_config", "target_layer_ids"),
         ),
         dump=("data", "offline_data_path"),
+        scripts=SCRIPTS,
         architecture=(("eagle", "eagle_architecture_config"), ("dflash", "dflash_architecture_config")),
     )
 
@@ -63,7 +66,9 @@ class ModelOpt:
         return None
 
     def ways(self, bench: Bench, kind: str) -> tuple[str, ...]:
-        return ("online", "dump") if bench.has(_MODELS[kind][0]) else ()
+        if not bench.has(_MODELS[kind][0]):
+            return ()
+        return ("online", *(scripts_of(bench) or ("dump",)))
 
     def layer_ids(self, bench: Bench, run: Run) -> tuple[tuple[int, ...], Step]:
         file, cls, _ = _MODELS[run.kind]
@@ -147,8 +152,8 @@ class ModelOpt:
         return {**{name: Unknown(name, present=True) for name in _HEADS.get(run.kind, ())}, **found}
 
     def capture(self, bench: Bench, run: Run, ids: tuple[int, ...]) -> Captured | HandOver:
-        if run.offline:
-            raise NotFollowed("a dump is written by scripts outside the package: pass the one in use with --training")
+        if run.way != "online":
+            return dumped(bench, run)
         file, name, _ = _MODELS[run.kind]
         model = self._modified(bench, run)
         if run.kind != "eagle3":
@@ -192,11 +197,20 @@ class ModelOpt:
         return Captured(slots, bench.slot(label) if isinstance(label, Tensor) else None, (line,), (_TUPLE,))
 
     def feed(self, bench: Bench, rows: Bench, run: Run, count: int) -> Fed:
-        names = tuple(given(f"state {index}") for index in range(count))
-        if run.offline:
-            raise NotFollowed("what stands in a dump depends on the script that wrote it")
+        if run.way != "online":
+            fed = loaded(bench, run, count)
+            return fed if run.kind != "eagle3" else replace(fed, shifts=self._shifts(rows))
         if run.kind != "eagle3":
             return Fed(tuple(range(count)), frozenset(), True, False, (), ())
+        names = tuple(given(f"state {index}") for index in range(count))
+        feeding = bench.function(_EAGLE, "HFEagleModel._prepare_eagle_inputs")
+        outputs = bench.instance(None, "outputs", aux_hiddens=Tensor.of(Cat(names)))
+        handed = bench.handed(feeding, "fc", bench.instance(None, "the model"), base_outputs=outputs)
+        order, normed = order_in(handed[0] if handed else None, feeding)
+        moves = step(feeding, "moves the embeddings by one token, feeds fc")
+        return Fed(order, normed, True, False, self._shifts(rows), (moves,))
+
+    def _shifts(self, rows: Bench) -> tuple[tuple[str, int], ...]:
         prepare = rows.function(_EAGLE, "HFEagleModel._prepare_eagle_inputs")
         moved = rows.assigned(
             prepare,
@@ -205,12 +219,7 @@ class ModelOpt:
             base_outputs=rows.instance(None, "outputs", input_embeds=make_row(), closed=True),
         )
         shift = row_shift(moved)
-        feeding = bench.function(_EAGLE, "HFEagleModel._prepare_eagle_inputs")
-        outputs = bench.instance(None, "outputs", aux_hiddens=Tensor.of(Cat(names)))
-        handed = bench.handed(feeding, "fc", bench.instance(None, "the model"), base_outputs=outputs)
-        order, normed = order_in(handed[0] if handed else None, feeding)
-        shifts = (("input_embeds", shift), ("aux_hiddens", 0), ("logits", 0)) if shift is not None else ()
-        return Fed(order, normed, True, False, shifts, (step(feeding, "moves the embeddings by one token, feeds fc"),))
+        return (("input_embeds", shift), ("aux_hiddens", 0), ("logits", 0)) if shift is not None else ()
 
     def export(self, bench: Bench, run: Run, ids: tuple[int, ...]) -> Export:
         _, _, name = _MODELS[run.kind]

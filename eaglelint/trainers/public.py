@@ -81,7 +81,8 @@ def open_trainer(spec: str, *, root: Path, display_root: Path | None = None) -> 
                 f"--trained-by {spec}: {name} {installed or 'of an unknown release'} is installed here. "
                 f"Unpack {name} {version} and pass --trained-by {name}@PATH."
             )
-    scripts = [parent / name for parent in package.parents[:2] for name in ("scripts", "tools")]
+    beside = dict.fromkeys(("scripts", "tools", *(str(Path(file).parent) for file in TRAINERS[name].recipe.scripts)))
+    scripts = [parent / directory for parent in package.parents[:2] for directory in beside]
     roots = (package.parent, *(directory for directory in scripts if directory.is_dir()))
     tree = SourceTree(roots, relative_to=display_root or Path.cwd(), snapshot=Snapshot(active_store()))
     return TrainerHandle(trainer, TrainerSource(trainer.name, package, package_version(package), tree))

@@ -30,12 +30,16 @@ _SERVED_FLAGS = ("fc_norm", "norm_before_fc", "norm_before_residual", "norm_outp
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """What a stack trained, ``problems`` with the files and ``notes`` on what was taken for granted."""
+    """What a stack trained, ``problems`` with the files and ``notes`` on what was taken for granted.
+
+    ``own`` are those of the training files that are the stack's own scripts: how they dump is part of ``wiring``.
+    """
 
     wiring: Wiring | None
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     dropped: tuple[Dropped, ...] = ()
+    own: tuple[Path, ...] = ()
 
 
 def trained_by(
@@ -73,6 +77,9 @@ def trained_by(
         )
     recipes = [path for path in training if is_recipe(path)]
     recipe = read_recipe(recipes, handle.trainer.recipe, handle.bench(target.num_layers), display)
+    own = {path: way for path in training if (way := _dumps(handle, path)) is not None}
+    if len(set(own.values())) == 1:
+        recipe = replace(recipe, way=next(iter(own.values())))
     notes = tuple(text for text in (contradiction(draft, handle.trainer.name, handle.label),) if text)
     kind = recipe.kind if recipe.kind in handle.trainer.kinds else kind
     if kind not in handle.trainer.kinds:
@@ -96,7 +103,24 @@ def trained_by(
         elif not recipes:
             text = "if the run's own config named no other layer ids: the exporter does not write them"
             wiring = _with(wiring, text)
-    return Trained(wiring, (*recipe.problems, *handle.problems), notes, tuple(_dropped(handle, run, draft, recipe)))
+    problems = (*recipe.problems, *handle.problems)
+    return Trained(wiring, problems, notes, tuple(_dropped(handle, run, draft, recipe)), tuple(own))
+
+
+def _dumps(handle: TrainerHandle, path: Path) -> str | None:
+    """The way that a file of the user's names, where it is a copy of a script of the stack's checkout."""
+    bench = handle.bench(1)
+    for file, way in handle.trainer.recipe.scripts.items():
+        if path.name == Path(file).name and bench.has(file) and _same_content(path, bench.path(file)):
+            return way
+    return None
+
+
+def _same_content(path: Path, other: Path) -> bool:
+    try:
+        return path.read_bytes() == other.read_bytes()
+    except OSError:
+        return False
 
 
 def stack_of(path: Path, name: str) -> str | None:

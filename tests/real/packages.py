@@ -22,6 +22,7 @@ __all__ = [
     "DFLASH",
     "EAGLE",
     "LMDEPLOY_0_14_0",
+    "MODELOPT",
     "MODELOPT_0_47_0",
     "PROFILED",
     "SGLANG_0_5_9",
@@ -85,6 +86,7 @@ MODELOPT_0_47_0 = Package(
 ANGELSLIM_0_5_0 = Package("angelslim", "0.5.0", "66a6ec607419c9eac99c38c8117742fb322b740042875fb5c3950a9a9ed94bc6")
 TORCHSPEC = Checkout("torchspec-project/TorchSpec", "6dda2bfc7b181158697245eee3f17d0e9c766750")
 EAGLE = Checkout("SafeAILab/EAGLE", "cb7e0841fe0c206c6ed74a197ad5e2a1f13f5a2b")
+MODELOPT = Checkout("NVIDIA/Model-Optimizer", "a2fbac7bad8ab446d3f8783dadb0c3366eb0ad73")
 DFLASH = Checkout("z-lab/dflash", "44947fbf71114e241c96de194f4b382b5dd330d0")
 VLLM_0_19_1 = Package("vllm", "0.19.1", "71a87f46cafab4489c69a5c5c83b870d0235e5694d8222303d460576293dc719")
 VLLM_0_22_1 = Package("vllm", "0.22.1", "cc50536c93827a577b2bc45f038b8b866c31ed220631008521a337c9b2558f4d")

@@ -24,6 +24,7 @@ SPECULATORS_5 = ("speculators", packages.SPECULATORS_0_5_0)
 SPECULATORS_4 = ("speculators", packages.SPECULATORS_0_4_0)
 SPECULATORS_3 = ("speculators", packages.SPECULATORS_0_3_0)
 MODELOPT = ("modelopt", packages.MODELOPT_0_47_0)
+MODELOPT_TREE = ("modelopt", packages.MODELOPT)
 TORCHSPEC = ("torchspec", packages.TORCHSPEC)
 EAGLE = ("eagle", packages.EAGLE)
 DFLASH = ("dflash", packages.DFLASH)
@@ -60,6 +61,12 @@ CLAIMS = [
     (MODELOPT, "eagle3", "online", "h[2] ⊕ h[16] ⊕ h[29]", "h[4] ⊕ h[8] ⊕ h[12]", "norm(h[32])"),
     # It picks from a tuple, in the order of the list.
     (MODELOPT, "dflash", "online", "h[2] ⊕ h[9] ⊕ h[16] ⊕ h[23] ⊕ h[30]", "h[12] ⊕ h[4] ⊕ h[8]", None),
+    # Its dump scripts, which the wheel leaves out: the ids of the command line are sorted.
+    (MODELOPT_TREE, "eagle3", "dump", "h[2] ⊕ h[16] ⊕ h[29]", "h[4] ⊕ h[8] ⊕ h[12]", "norm(h[32])"),
+    (MODELOPT_TREE, "dflash", "dump", "h[2] ⊕ h[9] ⊕ h[16] ⊕ h[23] ⊕ h[30]", "h[4] ⊕ h[8] ⊕ h[12]", "norm(h[32])"),
+    # The one for vLLM hands it ids of layer outputs, where vLLM counts boundaries: each state is one layer early. Its
+    # last state is not normed, and the dump does not say so.
+    (MODELOPT_TREE, "dflash", "vllm", "h[1] ⊕ h[8] ⊕ h[15] ⊕ h[22] ⊕ h[29]", "h[3] ⊕ h[7] ⊕ h[11]", "h[32]"),
     (TORCHSPEC, "eagle3", "hf", "h[2] ⊕ h[16] ⊕ h[29]", "h[12] ⊕ h[4] ⊕ h[8]", "norm(h[32])"),
     # The id that it adds for the label counts layer outputs, where vLLM counts boundaries: one layer early.
     (TORCHSPEC, "eagle3", "vllm", "h[2] ⊕ h[16] ⊕ h[29]", "h[4] ⊕ h[8] ⊕ h[12]", "norm(h[31])"),
@@ -84,6 +91,37 @@ def test_speculators_0_3_0_does_not_norm_the_label(sources: Sources) -> None:
     """And 0.4.0 does (vllm-project/speculators#313)."""
     before, after = (derived(sources, pin, "eagle3", "dump", None).wiring for pin in (SPECULATORS_3, SPECULATORS_4))
     assert (str(before.label), str(after.label)) == ("h[32]", "norm(h[32])")
+
+
+def test_a_script_of_modelopt_refuses_its_own_default(sources: Sources) -> None:
+    """``--aux-layers`` is "eagle" where nothing is said, which the script for vLLM does not know."""
+    found = derived(sources, MODELOPT_TREE, "eagle3", "vllm", None).wiring
+    assert (found.status, found.slots) == ("unknown", ())
+    assert found.reason is not None and found.reason.startswith("main would stop with ValueError")
+
+
+@pytest.mark.parametrize(
+    ("script", "states"),
+    [("hf", "h[2] ⊕ h[9] ⊕ h[16] ⊕ h[23] ⊕ h[30]"), ("vllm", "h[1] ⊕ h[8] ⊕ h[15] ⊕ h[22] ⊕ h[29]")],
+)
+def test_the_script_that_is_passed_says_how_it_was_dumped(
+    sources: Sources, script: str, states: str, tmp_path: Path
+) -> None:
+    """A copy of one of the stack's own scripts, beside ``--trained-by``: the one of several that was used."""
+    handle = sources.stack(*MODELOPT_TREE)
+    if handle is None:
+        pytest.skip("ModelOpt's checkout cannot be had here")
+    name = f"compute_hidden_states_{script}.py"
+    copy = tmp_path / name
+    top = handle.source.package.parent / "examples/speculative_decoding/collect_hidden_states"
+    copy.write_bytes((top / name).read_bytes())
+    data = {"architectures": ["DFlashDraftModel"], "dflash_config": {"target_layer_ids": [1, 8, 15, 22, 29]}}
+    draft = DraftConfig.parse("config.json", json.dumps(data).encode())
+    target = TargetConfig.synthetic(32, ("LlamaForCausalLM",))
+    ends = sources.capturing().ends
+    spec = f"modelopt@{handle.source.package}"
+    found = trained_by(spec, draft, target, [copy], ends, kind="dflash", named=False, display={})
+    assert (str(found.wiring), found.own) == (states, (copy,))
 
 
 @pytest.mark.parametrize(
