@@ -13,11 +13,13 @@ _READS = re.compile(
 # What decides which unit is asked for, before it is asked for; and eaglelint's own files.
 _OUTSIDE_OF_UNITS = {
     "engines/profile_file.py": "learned profiles are no source",
+    "engines/profile_part.py": "as are parts of one",
     "engines/release.py": "the release is part of every key",
     "source/snapshot.py": "the snapshot itself",
     "source/stubs.py": "eaglelint's own summaries",
     "trainers/public.py": "the directory that it finds is all that the stack's source is read from",
     "trainers/recipe.py": "a run's own config is read anew each time",
+    "trainers/trained.py": "what the user named is compared with the stack's own scripts each time",
     "trainers/files.py": "the list of files, and the roots, are part of the key",
 }
 # The directory that it finds is part of every key.

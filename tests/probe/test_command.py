@@ -86,10 +86,10 @@ def test_the_error_of_the_matrix_product_is_named(project: Path) -> None:
 def test_the_verdict_in_json_and_sarif(project: Path) -> None:
     """The field of the report's schema, and a property of the SARIF result."""
     verdict = {"verdict": "confirmed", "detail": BAD_FC}
-    (finding,) = json.loads(invoke("scan", ".", "--probe", "--output-format", "json").stdout)["findings"]
-    assert finding["probe"] == verdict
+    findings = json.loads(invoke("scan", ".", "--probe", "--output-format", "json").stdout)["findings"]
+    assert [finding["probe"] for finding in findings if finding["code"] == "SHP001"] == [verdict]
     (run,) = json.loads(invoke("scan", ".", "--probe", "--output-format", "sarif").stdout)["runs"]
-    assert run["results"][0]["properties"]["probe"] == verdict
+    assert [found["properties"]["probe"] for found in run["results"] if found["ruleId"] == "SHP001"] == [verdict]
 
 
 def test_a_failure_that_no_finding_tells_is_a_note(project: Path) -> None:
@@ -138,15 +138,14 @@ def test_what_no_run_speaks_of_is_said(project: Path) -> None:
 def test_a_finding_that_does_not_show_is_refuted(project: Path) -> None:
     """A rule that speaks where everything fits: the heads are asked for by one key, the shapes allow another reading."""
     result = open_session(Inputs(paths=[project])).scan()
-    (finding,) = result.findings
-    assert finding.code == "SHP001"
+    assert "SHP001" in [finding.code for finding in result.findings]
     lay_out(project, ids=[1, 7, 12])
     (facts,) = open_session(Inputs(paths=[project])).scan().facts
     from dataclasses import replace
 
-    (probed,) = probe_scan(replace(result, facts=(facts,)), ProbeOptions()).findings
-    assert probed.probe is not None
-    assert probed.probe.verdict == "refuted"
+    probed = probe_scan(replace(result, facts=(facts,)), ProbeOptions()).findings
+    verdicts = [found.probe and found.probe.verdict for found in probed if found.code == "SHP001"]
+    assert verdicts == ["refuted"]
 
 
 def test_nothing_is_begun_once_the_budget_is_used_up(project: Path) -> None:
@@ -154,9 +153,9 @@ def test_nothing_is_begun_once_the_budget_is_used_up(project: Path) -> None:
     times = iter([0.0, 5.0])
     result = open_session(Inputs(paths=[project])).scan()
     probed = probe_scan(result, ProbeOptions(budget=2.0), clock=lambda: next(times))
-    assert [(found.probe.verdict, found.probe.detail) for found in probed.findings if found.probe] == [
+    assert {(found.probe.verdict, found.probe.detail) for found in probed.findings if found.probe} == {
         ("inconclusive", "not tried: the budget of 2 s was used up")
-    ]
+    }
 
 
 @pytest.mark.parametrize(
