@@ -18,6 +18,7 @@ from eaglelint.source.machine import BudgetExceeded, Machine, TooLong
 from eaglelint.source.methods import call_builtin_method
 from eaglelint.source.modules import call_module_method
 from eaglelint.source.operators import add_tensors, normed, whole
+from eaglelint.source.prune import INITIALISERS
 from eaglelint.source.slices import Site
 from eaglelint.source.values import (
     BoundMethod,
@@ -277,14 +278,14 @@ def _call_function(
         and caller.wanted
         and instance is not None
         and instance is caller.initialising
-        and (function.info.name == "__init__" or sets_attribute(function, caller.wanted))
+        and (function.info.name in INITIALISERS or sets_attribute(function, caller.wanted))
     )
     if any(decorator.endswith("contextmanager") for decorator in function.info.decorators):
         args = args if receiver is None else (receiver, *args)
         return ContextCall(function, args, kwargs, caller.wanted if caller is not None and initialises else None)
     if initialises and caller is not None and caller.wanted and instance is not None:
         run_initialiser(machine, instance, function, args, kwargs, caller.wanted)
-        return None if function.info.name == "__init__" else Unknown(f"the result of {function.info.name}")
+        return None if function.info.name in INITIALISERS else Unknown(f"the result of {function.info.name}")
     machine.followed.add((str(function.module.path), function.info.line))
     if receiver is not None:
         args = (receiver, *args)

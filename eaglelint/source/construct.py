@@ -11,9 +11,9 @@ from typing import Any
 import libcst as cst
 
 from eaglelint.source.index import FunctionInfo
-from eaglelint.source.lookup import MISSING, class_mro, find_method, global_value
+from eaglelint.source.lookup import MISSING, class_attribute, class_mro, find_method, global_value
 from eaglelint.source.machine import Machine, TooLong
-from eaglelint.source.prune import assigns_attribute, prune
+from eaglelint.source.prune import INITIALISERS, assigns_attribute, prune
 from eaglelint.source.slices import Slice
 from eaglelint.source.values import ClassValue, Env, Frame, Function, Instance, Unknown
 
@@ -120,7 +120,9 @@ def initial_attribute(machine: Machine, instance: Instance, name: str) -> Any:
         return MISSING
     initialiser = find_method(machine, instance.cls, "__init__")
     if initialiser is None or _is_dataclass(machine, instance.cls):
-        return _field(machine, instance, name)
+        initialiser = _post_init(machine, instance.cls)
+        if initialiser is None or not _may_set(machine, instance.cls, initialiser, name):
+            return _field(machine, instance, name)
     if not _may_set(machine, instance.cls, initialiser, name):
         return MISSING
     # What __init__ leaves does not depend on what happens later: one computation serves every path.
@@ -187,6 +189,12 @@ def _build(machine: Machine, instance: Instance, initialiser: Function, name: st
 
     What else it set on the way is kept where all that makes the object names it once; elsewhere it may not be final.
     """
+    if initialiser.info.name == "__post_init__":
+        instance.building.append(machine.heap.born(_fields(machine, instance)))
+        try:
+            return run_initialiser(machine, instance, initialiser, (), {}, name)
+        finally:
+            instance.building.pop()
     instance.building.append(machine.heap.born({}))
     try:
         return run_initialiser(machine, instance, initialiser, instance.args, instance.kwargs, name)
@@ -223,15 +231,16 @@ def run_initialiser(
         if not isinstance(call.func, cst.Attribute):
             return False
         target, method = call.func.value, call.func.attr.value
-        if method == "__init__":
+        if method in INITIALISERS:
             after = _super_of(machine, target, function)
-            base = find_method(machine, cls, "__init__", after=after) if after is not None else None
+            base = find_method(machine, cls, method, after=after) if after is not None else None
             return base is not None and _may_set(machine, cls, base, name)
         if isinstance(target, cst.Name) and target.value == receiver:
             called = find_method(machine, cls, method)
             return called is not None and called.info is not function.info and sets_attribute(called, name)
         return False
 
+    whole = function.info.name == "__post_init__"  # what it reads of the fields depends on what it has set before
     cache = ("pruned", function.module.name, function.info.line, cls.info.name, name)
     body, asides = machine.memo.get(cache, (None, frozenset()))
     if body is None:
@@ -240,7 +249,7 @@ def run_initialiser(
         statements = block.body if isinstance(block, cst.IndentedBlock) else [cst.SimpleStatementLine(block.body)]
         effects = machine.memo.setdefault(("effects", function.module.name, function.info.line), {})
         aside: set[cst.BaseStatement] = set()
-        body = prune(statements, receiver, name, sets_it, effects, _names(parameters), aside)
+        body = statements if whole else prune(statements, receiver, name, sets_it, effects, _names(parameters), aside)
         asides = frozenset(aside)
         machine.memo[cache] = body, asides
     if not body:
@@ -322,7 +331,7 @@ def _called(text: str) -> frozenset[str]:
 
 
 def _may_set(machine: Machine, cls: ClassValue, initialiser: Function, name: str) -> bool:
-    """A quick test on the text of ``__init__``, of the methods it calls and of the next ``__init__`` behind it."""
+    """A quick test on the text of ``__init__``, of the methods it calls and of the next one of the name behind it."""
     cache = ("may set", cls.module.name, cls.info.name, initialiser.module.name, initialiser.info.line, name)
     if cache not in machine.memo:
         text = _text(initialiser)
@@ -332,8 +341,8 @@ def _may_set(machine: Machine, cls: ClassValue, initialiser: Function, name: str
             if called is not None and called.info is not initialiser.info and sets_attribute(called, name):
                 found = True
                 break
-        if not found and "__init__(" in text and initialiser.owner is not None:
-            base = find_method(machine, cls, "__init__", after=initialiser.owner)
+        if not found and f"{initialiser.info.name}(" in text and initialiser.owner is not None:
+            base = find_method(machine, cls, initialiser.info.name, after=initialiser.owner)
             found = base is not None and _may_set(machine, cls, base, name)
         machine.memo[cache] = found
     return bool(machine.memo[cache])
@@ -359,9 +368,44 @@ def _field(machine: Machine, instance: Instance, name: str) -> Any:
         return instance.kwargs[name]
     if not instance.args or instance.cls is None:
         return MISSING
-    names: list[str] = []
-    for entry in reversed(class_mro(machine, instance.cls)):
+    names = _field_names(machine, instance.cls)
+    return instance.args[names.index(name)] if name in names[: len(instance.args)] else MISSING
+
+
+_LONGEST_POST_INIT = 80  # lines
+_CALLS_ITS_OWN = re.compile(r"\bself\.\w+\(")
+
+
+def _post_init(machine: Machine, cls: ClassValue) -> Function | None:
+    """The ``__post_init__`` of a dataclass, where it and those of its bases are short and call no methods."""
+    if ("post init", cls) not in machine.memo:
+        found = [function for entry in class_mro(machine, cls) for function in _own(entry, "__post_init__")]
+        plain = all(
+            function.info.end_line - function.info.line < _LONGEST_POST_INIT
+            and not _CALLS_ITS_OWN.search(_text(function))
+            for function in found
+        )
+        machine.memo["post init", cls] = found[0] if found and plain else None
+    known: Function | None = machine.memo["post init", cls]
+    return known
+
+
+def _fields(machine: Machine, instance: Instance) -> dict[str, Any]:
+    """The fields as they are before ``__post_init__``: as given, else their defaults."""
+    assert instance.cls is not None
+    found = {}
+    for name in _field_names(machine, instance.cls):
+        value = _field(machine, instance, name)
+        value = class_attribute(machine, instance.cls, name, instance) if value is MISSING else value
+        if value is not MISSING:
+            found[name] = value
+    return found
+
+
+def _field_names(machine: Machine, cls: ClassValue) -> list[str]:
+    names: dict[str, None] = {}
+    for entry in reversed(class_mro(machine, cls)):
         if isinstance(entry, ClassValue):
             text = entry.module.text(entry.info.line, entry.info.end_line)
-            names += re.findall(r"^ {4}(\w+)\s*:\s*[^\n]+$", text, re.M)
-    return instance.args[names.index(name)] if name in names[: len(instance.args)] else MISSING
+            names.update(dict.fromkeys(re.findall(r"^ {4}(\w+)\s*:\s*[^\n]+$", text, re.M)))
+    return list(names)

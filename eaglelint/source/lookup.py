@@ -37,6 +37,7 @@ from eaglelint.source.values import (
 
 __all__ = [
     "MISSING",
+    "class_attribute",
     "class_mro",
     "find_method",
     "find_setter",
@@ -328,7 +329,7 @@ def get_attribute(machine: Machine, receiver: Any, name: str, site: Site | None 
         case ClassValue():
             if name in ("__name__", "__qualname__"):
                 return receiver.info.name
-            found = _class_attribute(machine, receiver, name, None)
+            found = class_attribute(machine, receiver, name, None)
             return _outside(machine, receiver, name, MISSING) if found is MISSING else found
         case SuperValue():
             method = (
@@ -433,7 +434,7 @@ def _instance_attribute(machine: Machine, instance: Instance, name: str) -> Any:
 
         found = initial_attribute(machine, instance, name)
         if found is MISSING:
-            found = _class_attribute(machine, instance.cls, name, instance)
+            found = class_attribute(machine, instance.cls, name, instance)
         if found is not MISSING:
             return _held_by_module(found, name) if instance.shared else found
     if name in _MODULE_METHODS and is_module(machine, instance):
@@ -515,7 +516,8 @@ def _set_by_name(text: str) -> frozenset[str] | None:
     return None if "" in names or _DYNAMIC.search(text) else frozenset(names)
 
 
-def _class_attribute(machine: Machine, cls: ClassValue, name: str, receiver: Instance | None) -> Any:
+def class_attribute(machine: Machine, cls: ClassValue, name: str, receiver: Instance | None) -> Any:
+    """What a class or one of its bases defines under a name, as its instance gets it; MISSING where none does."""
     for entry in class_mro(machine, cls):
         if not isinstance(entry, ClassValue):
             continue

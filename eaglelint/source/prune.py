@@ -12,12 +12,12 @@ import libcst as cst
 
 from eaglelint.source.walk import children
 
-__all__ = ["Effects", "assigns_attribute", "prune"]
+__all__ = ["INITIALISERS", "Effects", "assigns_attribute", "prune"]
 
+INITIALISERS = ("__init__", "__post_init__")
+"""What sets the attributes of a new object; the second one runs behind the first that ``dataclass`` writes."""
 
 _MUTATING = frozenset(["add", "append", "clear", "extend", "insert", "pop", "remove", "setdefault", "update"])
-
-
 _REGISTERING = frozenset(["register_buffer", "register_parameter", "register_module", "add_module"])
 
 
@@ -287,7 +287,7 @@ def _root(node: cst.BaseExpression) -> str | None:
 
 
 def _is_initialiser(call: cst.Call) -> bool:
-    return isinstance(call.func, cst.Attribute) and call.func.attr.value == "__init__"
+    return isinstance(call.func, cst.Attribute) and call.func.attr.value in INITIALISERS
 
 
 def _call(node: cst.Call, effects: Effects) -> None:
