@@ -18,6 +18,7 @@ from eaglelint.engines.profile_file import bundled_engines, bundled_profile, bun
 from eaglelint.engines.recall import class_in, recall, takes_ids_at
 from eaglelint.engines.release import package_version
 from eaglelint.engines.sglang import SGLang
+from eaglelint.engines.tensorrt_llm import TensorRTLLM
 from eaglelint.engines.transformers import Transformers
 from eaglelint.engines.vllm import VLLM
 from eaglelint.exceptions import UnreadableInput, WrongUsage
@@ -29,7 +30,9 @@ from eaglelint.wiring import Projection, Wiring
 
 __all__ = ["ENGINES", "EngineHandle", "ProfileHandle", "ServingEnd", "open_serving", "open_source"]
 
-ENGINES: dict[str, Engine] = {engine.name: engine for engine in (SGLang(), VLLM(), LMDeploy(), Transformers())}
+ENGINES: dict[str, Engine] = {
+    engine.name: engine for engine in (SGLang(), VLLM(), LMDeploy(), TensorRTLLM(), Transformers())
+}
 
 
 _T = TypeVar("_T")

@@ -86,12 +86,12 @@ def trace(
 def _path(text: str) -> Path:
     """A path, or the package of an engine that is named as ``--serving`` names it."""
     from eaglelint.exceptions import UnreadableInput
-    from eaglelint.project.discovery import ENGINE_MARKS
+    from eaglelint.project.discovery import ENGINE_MARKS, engine_named
 
     path = Path(text)
     if path.exists():
         return path
-    if text.partition("@")[0].partition("==")[0] in ENGINE_MARKS:
+    if text.partition("@")[0].partition("==")[0] in map(engine_named, ENGINE_MARKS):
         from eaglelint.serving import open_source
 
         return open_source(text, root=Path.cwd()).source.package

@@ -24,6 +24,7 @@ __all__ = [
     "EngineRoot",
     "discover",
     "display_path",
+    "engine_named",
     "engine_root_of",
     "path_matcher",
 ]
@@ -34,9 +35,10 @@ EXCLUDED_NAMES = frozenset({"__pycache__", "build", "dist", "node_modules", "sit
 ENGINE_MARKS: Mapping[str, tuple[str, ...]] = {
     "sglang": ("srt",),  # sglang 0.5.9: python/sglang/srt/models/
     "lmdeploy": ("pytorch",),  # lmdeploy 0.14.0: lmdeploy/pytorch/models/
+    "tensorrt_llm": ("_torch",),  # TensorRT-LLM 1.2: tensorrt_llm/_torch/models/
     "vllm": ("model_executor",),  # vllm 0.33.0: vllm/model_executor/models/
 }
-"""Name of an engine's package directory, and the directories in it that no namesake has."""
+"""Name of an engine's package directory, and the directories in it that no namesake has; see :func:`engine_named`."""
 
 MAX_FILES = 200_000
 """Most directory entries that are looked at."""
@@ -209,8 +211,13 @@ def _scan(directory: str, entries: Iterable[os.DirEntry[str]], walk: _Walk) -> l
             continue
     engine = os.path.basename(directory)
     if engine in ENGINE_MARKS and all(mark in below for mark in ENGINE_MARKS[engine]):
-        walk.engines[directory] = engine
+        walk.engines[directory] = engine_named(engine)
     return list(below.values())
+
+
+def engine_named(package: str) -> str:
+    """The engine's name as ``--serving`` has it, from that of its package."""
+    return package.replace("_", "-")
 
 
 def engine_root_of(path: Path) -> EngineRoot | None:
@@ -218,7 +225,7 @@ def engine_root_of(path: Path) -> EngineRoot | None:
     for directory in path.parents:
         marks = ENGINE_MARKS.get(directory.name)
         if marks and all((directory / mark).is_dir() for mark in marks):
-            return EngineRoot(directory.name, directory)
+            return EngineRoot(engine_named(directory.name), directory)
     return None
 
 

@@ -45,7 +45,8 @@ from eaglelint.source.values import (
 
 __all__ = ["call_expression", "call_value", "carries_stream", "construct", "run_context", "tensors_in"]
 
-_NORM = re.compile(r"norm", re.IGNORECASE)
+# Not the classes that hold norms beside more: QKNormRoPEAttention, NormAttention, NormalizedEmbedding.
+_NORM = re.compile(r"(?i:norm)(?!\w*(?:Attention|Attn|Embedding|MLP|MoE|Block|DecoderLayer))")
 _HARMLESS = re.compile(r"(?:^|\.)(?:print|debug|info|warning|error|log|record_stream)\w*$|^torch\.|^F\.|^nn\.")
 _EMBEDDING = re.compile(r"Embedding$|^embed_tokens$")
 _LINEAR = re.compile(r"Linear$")

@@ -14,6 +14,7 @@ from eaglelint.source.operators import normed, whole
 from eaglelint.source.slices import Site
 from eaglelint.source.values import (
     Cat,
+    Dim,
     Frame,
     Instance,
     Iteration,
@@ -22,6 +23,7 @@ from eaglelint.source.values import (
     Opaque,
     Partial,
     Tensor,
+    TensorBuffer,
     Unknown,
 )
 
@@ -43,6 +45,7 @@ _KEEPING_FUNCTIONS = frozenset(
 _CAT = frozenset(
     ["torch.cat", "torch.concat", "torch.concatenate", "torch.hstack", "numpy.concatenate", "np.concatenate"]
 )
+_ALLOCATE = frozenset(["torch.empty", "torch.zeros", "torch.ones"])
 _STACK = frozenset(["torch.stack", "numpy.stack"])
 _SAVE = frozenset(
     ["torch.save", "safetensors.torch.save_file", "pickle.dump", "numpy.save", "numpy.savez", "save_file"]
@@ -81,6 +84,10 @@ def call_external(
     short = name.rsplit(".", 1)[-1]
     if name in _CAT:
         return _cat(machine, args, kwargs, site)
+    if name in _ALLOCATE and _width(args, kwargs) is not None:
+        buffer = TensorBuffer(site=site)
+        machine.heap.born(buffer.writes)
+        return buffer
     if name in _STACK:
         return _stack(machine, iterate(machine, args[0], site) if args and site else None, site)
     if name in _SAVE or (short in ("save", "save_file") and any(tensors_in(args))):
@@ -210,6 +217,13 @@ def _cat(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site | Non
     if len(parts) == 1:
         return parts[0]
     return Tensor.of(Opaque("a concatenation along another axis than the features", site))
+
+
+def _width(args: _Args, kwargs: dict[str, Any]) -> Dim | None:
+    """The width of a tensor that is allocated, where it is one of hidden states: the last number of its shape."""
+    shape = kwargs.get("size", args[0] if len(args) == 1 else args)
+    last = shape[-1] if isinstance(shape, list | tuple) and shape else None
+    return last if isinstance(last, Dim) else None
 
 
 def _islice(machine: Machine, args: _Args, site: Site | None) -> Any:

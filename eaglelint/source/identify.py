@@ -21,6 +21,7 @@ class Stream:
 
     def __init__(self, machine: Machine, num_layers: int) -> None:
         self.num_layers = num_layers
+        self._seen = _Seen()
         ran = [index for count, index in machine.order if count == num_layers]
         # Layers that have no source are counted, not seen.
         self.complete = ran == list(range(num_layers)) and "opaque layers" not in machine.memo
@@ -41,7 +42,7 @@ class Stream:
                 entry = [t for t in machine.passes[index].entry if t.terms not in ignored]
                 changing = [t for t in entry if t.terms not in constant]
                 self._add(index, _without_norms(changing or entry, machine.passes[index].output))
-        if final is not None and all(map(_certain, final.terms)):
+        if final is not None and all(map(self._seen.certain, final.terms)):
             self._whole.setdefault(final.terms, num_layers)
         if last is not None:
             parts = [t for j, t in enumerate(last.output) if j not in beside]
@@ -71,14 +72,14 @@ class Stream:
             if total & part.terms:
                 return  # handed over twice: which of the two is the stream is not known
             total |= part.terms
-        if not all(map(_certain, total)):
+        if not all(map(self._seen.certain, total)):
             return
         if total:
             self._whole.setdefault(frozenset(total), boundary)
             self._totals[boundary] = total
         if len(parts) > 1:
             for part in parts:
-                recent = boundary > 0 and all(_layer_of(term) == boundary - 1 for term in part.terms)
+                recent = boundary > 0 and all(self._seen.layer(term) == boundary - 1 for term in part.terms)
                 (self._branches if recent else self._parts).setdefault(part.terms, boundary)
 
     def slot(self, tensor: Tensor) -> tuple[Slot, str | None]:
@@ -103,7 +104,7 @@ class Stream:
             return self.slot(Tensor.of(opaque))
         if tensor.terms in self._parts:
             return UNKNOWN, f"the residual alone, one branch short of h[{self._parts[tensor.terms]}]"
-        layers = {_layer_of(term) for term in tensor.terms}
+        layers = {self._seen.layer(term) for term in tensor.terms}
         last = max(layers, default=-1)
         if last < 0:
             return UNKNOWN, "a state that no layer was handed"
@@ -135,25 +136,44 @@ def _out_of_order(ran: list[int], num_layers: int, elsewhere: list[int]) -> str 
     return f"only {len(ran)} of {num_layers} layers were seen to run"
 
 
-def _certain(term: Term) -> bool:
-    """Whether a term is one certain state, so that what equals it is the same state."""
-    match term:
-        case Opaque():
-            return term.serial is not None
-        case Norm():
-            return all(map(_certain, term.of.terms))
-        case Cat():
-            return all(_certain(inner) for part in term.parts for inner in part.terms)
-    return True
+class _Seen:
+    """What is asked of terms, once of each: the norm of a norm of sums holds the same terms over and over."""
 
+    def __init__(self) -> None:
+        self._certain: dict[int, bool] = {}
+        self._layers: dict[int, int] = {}
+        self._asked: list[Term] = []  # kept, so that no other one gets the identity of one that was asked
 
-def _layer_of(term: Term) -> int:
-    """The layer in which a term arose, -1 before the first."""
-    match term:
-        case Branch():
-            return term.layer
-        case Norm():
-            return max((_layer_of(inner) for inner in term.of.terms), default=-1)
-        case Cat():
-            return max((_layer_of(inner) for part in term.parts for inner in part.terms), default=-1)
-    return -1
+    def certain(self, term: Term) -> bool:
+        """Whether a term is one certain state, so that what equals it is the same state."""
+        known = self._certain.get(id(term))
+        if known is None:
+            self._asked.append(term)
+            match term:
+                case Opaque():
+                    known = term.serial is not None
+                case Norm():
+                    known = all(map(self.certain, term.of.terms))
+                case Cat():
+                    known = all(self.certain(inner) for part in term.parts for inner in part.terms)
+                case _:
+                    known = True
+            self._certain[id(term)] = known
+        return known
+
+    def layer(self, term: Term) -> int:
+        """The layer in which a term arose, -1 before the first."""
+        known = self._layers.get(id(term))
+        if known is None:
+            self._asked.append(term)
+            match term:
+                case Branch():
+                    known = term.layer
+                case Norm():
+                    known = max(map(self.layer, term.of.terms), default=-1)
+                case Cat():
+                    known = max((self.layer(inner) for part in term.parts for inner in part.terms), default=-1)
+                case _:
+                    known = -1
+            self._layers[id(term)] = known
+        return known

@@ -227,7 +227,7 @@ def test_engines(run: Callable[..., Any]) -> None:
     """Each known engine has a line that says how it is named, besides those of its profiles and of what was read."""
     printed = run("engines", "list").stdout.splitlines()
     lines = [line for line in printed if "==" not in line and not line.startswith(" ")]
-    assert [line.split(":")[0] for line in lines] == ["lmdeploy", "sglang", "transformers", "vllm"]
+    assert [line.split(":")[0] for line in lines] == ["lmdeploy", "sglang", "tensorrt-llm", "transformers", "vllm"]
     assert all(f"{line.split(':')[0]}@PATH" in line for line in lines)
 
 
