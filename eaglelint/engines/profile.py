@@ -96,8 +96,8 @@ class Case:
 class Conditional:
     """A circumstance under which the wiring is another one.
 
-    ``{slots}`` in the text stands for a list of all slots. ``forms`` are those of the other wiring, place by place,
-    None where the text says all.
+    ``{slots}`` in the text stands for a list of all slots, ``{layers}`` for the target's depth. ``forms`` are those of
+    the other wiring, place by place, None where the text says all.
     """
 
     text: str

@@ -290,7 +290,7 @@ def _stopped(blank: Wiring, stop: Stop, places: _Places) -> Wiring:
 def _condition(
     condition: Conditional, served: Served, slots: tuple[Slot, ...], num_layers: int, places: _Places
 ) -> Condition:
-    text = places.text(condition.text)
+    text = places.text(condition.text).replace("{layers}", str(num_layers))
     text = text.replace("{slots}", ", ".join(f"slot {index}" for index in range(len(slots))))
     if condition.forms is None:
         return Condition(text)

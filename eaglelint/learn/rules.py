@@ -127,13 +127,14 @@ def _generic(wiring: Wiring) -> list[str]:
 
 
 def _conditional(text: str, other: tuple[Slot, ...] | None, wiring: Wiring) -> Conditional:
-    """A condition with all that depends on the ids taken out of it."""
+    """A condition with all that depends on the ids and on the depth taken out of it."""
     every = ", ".join(f"slot {index}" for index in range(len(wiring.slots)))
     forms: dict[Place, Form] | None = None
     if other is not None and [slot.boundary for slot in other] == [slot.boundary for slot in wiring.slots]:
         shapes = {slot.form for slot in other}
         forms = {"inner": shapes.pop()} if len(shapes) == 1 else None
-    return Conditional(text.replace(every, "{slots}") if every else text, forms)
+    text = text.replace(every, "{slots}") if every else text
+    return Conditional(re.sub(rf"(?<![\w.:{{-]){wiring.num_layers}(?![\w.}}])", "{layers}", text), forms)
 
 
 # --- the parts of a rule -------------------------------------------------------------------------------------------

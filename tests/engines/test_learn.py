@@ -154,6 +154,20 @@ def test_what_was_learned(learned: dict[str, tuple[Path, Profile]]) -> None:
     assert (embedding.form, embedding.fault is not None) == ("unknown", True)
 
 
+def test_a_condition_on_the_depth_is_one_for_all_depths(tmp_path: Path) -> None:
+    """What holds where the config has an item for each layer is learned as that, and told with the target's number."""
+    counted = BEFORE.replace("len(self.layers)", "self.depth")
+    model = Model(init="self.depth = len(config.layer_types)", loop=counted)
+    root = write_engine(tmp_path, model)
+    profile = learn_profile(root / "sglang", "sglang", processes=1)
+    source = derive(root, model, (1, 9), 30)
+    answer = recall(profile, NAME, "eagle3", 30, layer_ids=(1, 9))
+    assert (source.status, str(source)) == ("conditional", "h[2] ⊕ h[10]")
+    assert (answer.status, answer.slots, answer.conditions) == (source.status, source.slots, source.conditions)
+    text = "when the target's config.layer_types has an item for each of the 30 layers"
+    assert [condition.text for condition in answer.conditions] == [text]
+
+
 def test_a_condition_that_no_rule_explains_is_unknown(learned: dict[str, tuple[Path, Profile]]) -> None:
     """A setter that treats the number 17 in the second place apart is not taken for one that does not."""
     found = mapping(learned["odd number"][1])
