@@ -26,6 +26,7 @@ _OPTIONS: Mapping[str, str] = {
     "speculative-draft-model-path": "draft",
     "speculative-draft-model": "draft",
     "speculative-token-map": "token_map",
+    "speculative-draft-model-quantization": "draft_quantization",
     "speculative-config": "speculative_config",
     "sc": "speculative_config",
     "dtype": "dtype",

@@ -21,11 +21,17 @@ __all__ = ["RULE"]
 _LEFT_OUT = ("ignore", "exclude", "exclude_modules", "modules_to_not_convert", "ignored_layers")
 
 
+# Methods whose layers are built by a file that says how the weights are packed, so that none are made on the fly:
+# get_config_filenames in SGLang 0.5.9, srt/layers/quantization.
+_BY_A_FILE = ("awq", "awq_marlin", "gptq", "gptq_marlin", "marlin", "moe_wna16")
+
+
 def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
     draft, checkpoint = facts.draft, facts.checkpoint
     if draft is None or draft.embedded:
         return
     yield from _inherited(rule, facts, draft)
+    yield from _handed_on(rule, facts, draft)
     if checkpoint is None or not checkpoint.complete:
         return
     said = draft.text_node("quantization_config")
@@ -79,6 +85,29 @@ def _inherited(rule: Rule, facts: Facts, draft: DraftConfig) -> Iterator[Finding
             "target is.",
             identity=("inherited", found.engine, _method(said)),
         )
+
+
+def _handed_on(rule: Rule, facts: Facts, draft: DraftConfig) -> Iterator[Finding]:
+    """The command says how the target is quantised, and SGLang takes it for the draft too."""
+    launch, checkpoint = facts.launch, facts.checkpoint
+    # srt/configs/model_config.py:232 (0.5.5), server_args.py:882 (0.5.9), arg_groups/serving_hook.py:685 (0.5.23).
+    if launch is None or launch.engine != "sglang" or launch.get("draft_quantization") is not None:
+        return
+    said = launch.get("quantization")
+    if said is None or said.value is None or said.value.lower() not in _BY_A_FILE or launch.get("draft") is None:
+        return
+    if draft.text_node("quantization_config") is not None or (checkpoint and _has_scales(checkpoint.names)):
+        return
+    yield rule.finding(
+        f"{said.flag} {said.value} holds for the draft too, which is not quantised: sglang looks for a file that says "
+        "how its weights are packed, and stops without one",
+        said.span,
+        confidence="likely",
+        annotation="handed on to the draft",
+        help=f"Leave {said.flag} out, as the target's config says it by itself, or add "
+        "--speculative-draft-model-quantization unquant, which releases since 0.5.9 know.",
+        identity=("handed on", said.value.lower()),
+    )
 
 
 def _rows(plain: list[Tensor], facts: Facts) -> tuple[Related, ...]:
