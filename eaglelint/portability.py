@@ -9,7 +9,7 @@ from typing import Any
 from eaglelint.artifacts.draft import DraftConfig
 from eaglelint.artifacts.target import TargetConfig
 from eaglelint.engines.profile import Profile
-from eaglelint.engines.profile_file import bundled_engines, bundled_versions
+from eaglelint.engines.profile_file import bundled_servers, bundled_versions
 from eaglelint.engines.profile_part import bundled_part
 from eaglelint.engines.recall import class_in, recall, resolve, takes_ids_at
 from eaglelint.rule import Served
@@ -28,7 +28,7 @@ def served_elsewhere(
     """
     names = () if target is None else (*target.architectures, *target.text_architectures)
     names = (target_class,) if target_class else names
-    return tuple(served for engine in bundled_engines() for served in _releases(engine, draft, kind, target, names))
+    return tuple(served for engine in bundled_servers() for served in _releases(engine, draft, kind, target, names))
 
 
 def _releases(

@@ -126,9 +126,9 @@ def _with_engines(pipeline: PipelineInput, options: Options) -> PipelineInput:
     """The pipeline with every bundled release, where no engine was named and the target's class is known."""
     if pipeline.serving or not (pipeline.target or (options.num_layers and options.target_class)):
         return pipeline
-    from eaglelint.engines.profile_file import bundled_engines, bundled_versions
+    from eaglelint.engines.profile_file import bundled_servers, bundled_versions
 
-    every = tuple(f"{engine}=={version}" for engine in bundled_engines() for version in bundled_versions(engine))
+    every = tuple(f"{engine}=={version}" for engine in bundled_servers() for version in bundled_versions(engine))
     return replace(pipeline, serving=every, usual_serving=True)
 
 

@@ -16,7 +16,15 @@ from eaglelint.exceptions import UnreadableInput
 if TYPE_CHECKING:
     from eaglelint.engines.profile import Profile
 
-__all__ = ["bundled_engines", "bundled_profile", "bundled_versions", "profile_text", "read_profile", "write_profile"]
+__all__ = [
+    "bundled_engines",
+    "bundled_profile",
+    "bundled_servers",
+    "bundled_versions",
+    "profile_text",
+    "read_profile",
+    "write_profile",
+]
 
 SCHEMA_VERSION = 1
 _MAX_BYTES = 16 * 1024 * 1024
@@ -36,6 +44,11 @@ def bundled_engines() -> tuple[str, ...]:
     names = (entry.name for entry in files("eaglelint.engines.profiles").iterdir())
     found = (re.fullmatch(r"(.+)-[0-9a-f]+(?:\.[0-9a-z]+)*\.json", name) for name in names)
     return tuple(sorted({match[1] for match in found if match}))
+
+
+def bundled_servers() -> tuple[str, ...]:
+    """Those that serve drafts: ``transformers`` gives a target's states to whoever trains or runs a draft itself."""
+    return tuple(engine for engine in bundled_engines() if engine != "transformers")
 
 
 def _is_profile(name: str, engine: str) -> bool:

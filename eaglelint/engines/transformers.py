@@ -148,7 +148,7 @@ class Transformers:
         if asked is True:
             return list(states)
         if any(not -len(states) <= index < len(states) for index in asked):
-            raise Raised("IndexError", f"index of {len(states)} hidden states out of range", None)
+            raise Raised("IndexError", "index out of the range of the hidden states", None)
         return [states[index] for index in asked]
 
     def concatenate(self, machine: Machine, source: EngineSource, captured: Any) -> Any:

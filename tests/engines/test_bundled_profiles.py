@@ -11,6 +11,7 @@ import pytest
 from eaglelint.engines.profile_file import (
     bundled_engines,
     bundled_profile,
+    bundled_servers,
     bundled_versions,
     profile_text,
     read_profile,
@@ -20,7 +21,7 @@ from eaglelint.engines.recall import class_in, recall
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = json.loads((ROOT / "schemas/profile.schema.json").read_text("utf-8"))
-BUNDLED = [(engine, version) for engine in ("sglang", "vllm") for version in bundled_versions(engine)]
+BUNDLED = [(engine, version) for engine in ("sglang", "transformers", "vllm") for version in bundled_versions(engine)]
 
 
 @pytest.mark.parametrize(("engine", "version"), BUNDLED)
@@ -38,9 +39,14 @@ def test_a_bundled_profile(engine: str, version: str) -> None:
 
 
 def test_releases_over_a_year() -> None:
-    """Of both engines several releases are bundled."""
-    assert {engine for engine, _ in BUNDLED} == {"sglang", "vllm"}
+    """Of both engines three or more releases are bundled."""
+    assert [len(bundled_versions(engine)) >= 3 for engine in ("sglang", "vllm")] == [True, True]
     assert ("sglang", "0.5.9") in BUNDLED
+
+
+def test_transformers_is_no_server() -> None:
+    """Its profile says what a target's states are; no draft is held against it that nobody held against it."""
+    assert set(bundled_engines()) - set(bundled_servers()) == {"transformers"}
 
 
 EVERY = [(engine, version) for engine in bundled_engines() for version in bundled_versions(engine)]

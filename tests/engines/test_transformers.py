@@ -276,7 +276,7 @@ def test_an_entry_that_is_not_there(library: EngineHandle) -> None:
     """There are N+1 of them."""
     wiring = derive(library, (9,))
     assert (wiring.status, wiring.slots) == ("unknown", ())
-    assert "out of range" in (wiring.reason or "")
+    assert "out of the range" in (wiring.reason or "")
 
 
 def test_a_recorder_without_the_embedding(library: EngineHandle) -> None:

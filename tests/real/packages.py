@@ -104,6 +104,7 @@ PROFILED = (
     VLLM_0_13_0,
     VLLM_0_22_1,
     VLLM_0_33_0,
+    TRANSFORMERS_5_24_0,
 )
 
 # The wheels are for one interpreter and platform, but only their sources are read, on any.
