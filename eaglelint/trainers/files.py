@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,17 @@ from eaglelint.source.index import ClassInfo, FunctionInfo
 from eaglelint.source.snapshot import Snapshot
 from eaglelint.source.tree import SourceModule, SourceTree
 
-__all__ = ["Entry", "capturing", "entries", "find_files", "parameters", "rests_on_defaults", "source_tree"]
+__all__ = [
+    "Capturing",
+    "Entry",
+    "capturing",
+    "entries",
+    "find_files",
+    "naming",
+    "parameters",
+    "rests_on_defaults",
+    "source_tree",
+]
 
 # Engines are the serving side; tests capture what they please; the other names hold nothing of the project's own.
 _SKIPPED = frozenset(
@@ -36,6 +46,24 @@ _SOURCE_MARKS = (*_LAYER_MARKS, "capture", "aux_")
 _MODEL_CALL = "model("
 _ID_WORDS = ("aux", "capture", "id", "index", "layer")
 _WORD = re.compile(r"\w+")
+_IMPORT = re.compile(r"^[ \t]*(?:from|import)\b(?:[^\n(]*\([^)]*\)|[^\n]*)\n", re.M)
+
+# Among very many functions: those that touch layers and keep states, or say on a model which layers are captured.
+_MANY = 150
+# The options under which engines hand hidden states out (vLLM 0.33.0, TensorRT-LLM 001e670, SGLang 0.5.23).
+_ENGINE_MARKS = (b"extract_hidden_states", b"SaveHiddenStatesDecodingConfig", b"enable_return_hidden_states")
+_STARTED = (
+    ("vLLM", re.compile(r"[\"']method[\"']\s*:\s*[\"']extract_hidden_states[\"']")),
+    ("TensorRT-LLM", re.compile(r"\bSaveHiddenStatesDecodingConfig\(")),
+    ("SGLang", re.compile(r"\benable_return_hidden_states\s*=\s*True\b")),
+)
+_STATE_MARKS = ("hidden", "states", "hook", "residual", "aux")
+_KEEPING_MARKS = ("append(", "cat(", "stack(", "hook", "hidden_states", "+= (", "+= [", "yield", "save")
+_HIDDEN = re.compile(r"hidden_state|all_hidden|register_forward|residual")
+_SAYS_LAYERS = re.compile(
+    r"\.\w*(?:layers_to_capture|layer_ids|layer_indices|layers?_\w*ids|capture\w*layer)\w*\s*=(?!=)"
+    r"|aux_hidden|capture_\w*(?:layer|hidden|state)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +157,9 @@ def entries(
 ) -> list[Entry]:
     """What may be started in these files; files that do not parse are noted in the tree.
 
-    ``worth`` chooses among the functions of all files; without it they are those that may capture, save or load
-    states, and no more than can be run.
+    ``worth`` chooses among the functions of all files; without it they are those that may capture, save or load states.
     """
-    marks, most = (_FILE_MARKS, _MAX_ENTRIES) if worth is None else ((b"",), _MAX_FUNCTIONS)
+    marks = _FILE_MARKS if worth is None else (b"",)
     worth = worth or _worth
     found: list[Entry] = []
     for path in files:
@@ -149,24 +176,113 @@ def entries(
         found += [Entry(module, info) for info in module.index.functions.values() if worth(module, info)]
         for cls in module.index.classes.values():
             found += [Entry(module, info, cls) for info in cls.methods.values() if worth(module, info)]
-    return found[:most]
+    return found[:_MAX_FUNCTIONS]
 
 
-def capturing(starts: list[Entry]) -> list[Entry]:
+@dataclass(frozen=True, slots=True)
+class Capturing:
+    """The entries that can reach a capture.
+
+    ``thinned`` where there are so many that only those were taken which keep states, and their callers by what is
+    imported; ``left`` counts the ones beyond what can be run.
+    """
+
+    entries: tuple[Entry, ...]
+    thinned: bool = False
+    left: int = 0
+
+
+def capturing(starts: list[Entry]) -> Capturing:
     """The entries that can reach a capture: those that touch a model's layers, and by name all that may call them."""
     texts = {entry.key: _text(entry) for entry in starts}
-    words = {
-        key: set(_WORD.findall(text)) | ({_MODEL_CALL} if _MODEL_CALL in text else set()) for key, text in texts.items()
-    }
-    reached = {entry.key for entry in starts if any(mark in texts[entry.key] for mark in _SOURCE_MARKS)}
-    if not any(mark in texts[key] for key in reached for mark in _LAYER_MARKS):
-        return []
-    while True:
-        names = {name for entry in starts if entry.key in reached for name in _called_as(entry)}
-        more = {key for key, found in words.items() if key not in reached and found & names}
-        if not more:
-            return [entry for entry in starts if entry.key in reached]
-        reached |= more
+    found = _reaching(starts, texts, lambda text: any(mark in text for mark in _SOURCE_MARKS), _anyone)
+    if not any(mark in texts[entry.key] for entry in found for mark in _LAYER_MARKS):
+        return Capturing(())
+    if len(found) <= _MANY:
+        return Capturing(tuple(found))
+    found = _reaching(found, texts, _keeps_states, _Imports().know)
+    return Capturing(tuple(found[:_MAX_ENTRIES]), True, len(found[_MAX_ENTRIES:]))
+
+
+def _reaching(
+    starts: list[Entry],
+    texts: dict[tuple[str, int], str],
+    captures: Callable[[str], bool],
+    knows: Callable[[Entry, Entry], bool],
+) -> list[Entry]:
+    """The entries whose text captures, and all whose text calls one of these by name and that know it."""
+    naming: dict[str, list[Entry]] = {name: [] for entry in starts for name in _called_as(entry)}
+    for entry in starts:
+        text = texts[entry.key]
+        for word in {*_WORD.findall(text), *((_MODEL_CALL,) if _MODEL_CALL in text else ())} & naming.keys():
+            naming[word].append(entry)
+    reached = {entry.key: entry for entry in starts if captures(texts[entry.key])}
+    pending = list(reached.values())
+    while pending:
+        callee = pending.pop()
+        for caller in (caller for name in _called_as(callee) for caller in naming[name]):
+            if caller.key not in reached and knows(caller, callee):
+                reached[caller.key] = caller
+                pending.append(caller)
+    return [entry for entry in starts if entry.key in reached]
+
+
+def _keeps_states(text: str) -> bool:
+    marks = (_LAYER_MARKS, _STATE_MARKS, _KEEPING_MARKS)
+    if all(any(mark in text for mark in group) for group in marks) and _HIDDEN.search(text) is not None:
+        return True
+    return _SAYS_LAYERS.search(text) is not None
+
+
+def _anyone(caller: Entry, callee: Entry) -> bool:
+    return True
+
+
+class _Imports:
+    """Which entries know another one: those of its own module, and of modules that import it, or its class, by name."""
+
+    def __init__(self) -> None:
+        self._words: dict[Path, set[str]] = {}
+
+    def know(self, caller: Entry, callee: Entry) -> bool:
+        if caller.module.path == callee.module.path:
+            return True
+        name = callee.owner.name if callee.owner is not None else callee.name
+        return name in self._imported(caller.module)
+
+    def _imported(self, module: SourceModule) -> set[str]:
+        if module.path not in self._words:
+            lines = "".join(match.group() for match in _IMPORT.finditer("".join(module.lines)))
+            self._words[module.path] = set(_WORD.findall(lines))
+        return self._words[module.path]
+
+
+def starting_engines(tree: SourceTree, files: list[Path]) -> list[tuple[str, str, int]]:
+    """Where code starts an engine that captures hidden states by itself: the engine, the file and the line."""
+    found = []
+    for path in files:
+        module = tree.module_at(path) if any(mark in _read(tree, path) for mark in _ENGINE_MARKS) else None
+        for number, line in enumerate(module.lines if module is not None else (), 1):
+            engine = next((name for name, pattern in _STARTED if pattern.search(line)), None)
+            if module is not None and engine is not None:
+                found.append((engine, module.display, number))
+    return found
+
+
+def _read(tree: SourceTree, path: Path) -> bytes:
+    try:
+        return tree.read(path)
+    except OSError:
+        return b""
+
+
+def naming(starts: list[Entry], names: Collection[str]) -> list[Entry]:
+    """Of very many entries those in files that have all these names; all where there are few, or no names."""
+    if len(starts) <= _MAX_ENTRIES or not names:
+        return starts
+    files = {path: "".join(module.lines) for path, module in {e.module.path: e.module for e in starts}.items()}
+    told = {path for path, text in files.items() if all(name in text for name in names)}
+    return [entry for entry in starts if entry.module.path in told]
 
 
 def _text(entry: Entry) -> str:

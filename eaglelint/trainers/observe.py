@@ -16,7 +16,7 @@ from eaglelint.survey.facts import Place
 from eaglelint.survey.places import place_of, place_of_definition
 from eaglelint.trainers.alignment import alignments
 from eaglelint.trainers.choice import LABELS, Choice, choose, choose_saved
-from eaglelint.trainers.files import Entry
+from eaglelint.trainers.files import Entry, naming
 from eaglelint.trainers.gains import adds_one, gain_of
 from eaglelint.trainers.loads import loads_something, run_loader, run_step
 from eaglelint.trainers.runs import Path as RunPath
@@ -72,6 +72,7 @@ def _steps(
     tree: SourceTree, starts: list[Entry], named: dict[str, Shape], num_layers: int, budget: Budget | None
 ) -> list[Run]:
     """Code that makes logits, run on the states that the dataset hands out."""
+    starts = list(dict.fromkeys(entry for name in named for entry in naming(starts, (name,)))) or starts
     found = [entry for entry in starts if entry.function is not None and _HEADS.search(_text(entry))]
     return [run_step(tree, entry, named, num_layers, budget) for entry in found]
 

@@ -204,6 +204,7 @@ class Recorder(Machine):
             return MISSING
         if not _MODEL.fullmatch(name.rsplit(".", 1)[-1]) or _DRAFT.search(name):
             return MISSING
+        self.missed |= {"forward", "output_hidden_states"}  # what other code sets on the model counts here
         asked = kwargs.get("output_hidden_states", self.patches.get(("", "output_hidden_states")))
         if self.hooks:
             return self._run_hooks(site, asked)

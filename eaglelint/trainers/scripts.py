@@ -19,17 +19,27 @@ from eaglelint.source.tree import SourceTree
 from eaglelint.source.values import Closure, Function, Unknown
 from eaglelint.trainers.choice import Choice, choose, choose_saved
 from eaglelint.trainers.evidence import evidence
-from eaglelint.trainers.files import Entry, capturing, entries, find_files, rests_on_defaults, source_tree
+from eaglelint.trainers.files import (
+    Entry,
+    capturing,
+    entries,
+    find_files,
+    naming,
+    rests_on_defaults,
+    source_tree,
+    starting_engines,
+)
 from eaglelint.trainers.loads import loads_something, run_loader
 from eaglelint.trainers.observe import Seen, observe, of_sample
 from eaglelint.trainers.outside import HOOKS
 from eaglelint.trainers.runs import Path as RunPath
 from eaglelint.trainers.runs import Run, Save, run_entry
-from eaglelint.trainers.shapes import Many, Shape, states_in
+from eaglelint.trainers.shapes import Keyed, Many, Shape, states_in
 from eaglelint.wiring import Condition, Slot, Wiring
 
 __all__ = ["TrainingResult", "derive_training"]
 
+_OF_MANY = Budget(steps=12_000)  # a run where there are very many of them
 _ENGINES = ("sglang", "tensorrt_llm", "vllm")
 
 
@@ -64,6 +74,15 @@ class _Dump:
     path: RunPath = field(compare=False)
     saves: tuple[Save, ...] = ()
 
+    @property
+    def keys(self) -> frozenset[str]:
+        """The names under which it keeps states; empty where it keeps them under none."""
+        shapes = [save.shape for save in self.saves]
+        if not all(isinstance(shape, Keyed) for shape in shapes):
+            return frozenset()
+        pairs = [pair for shape in shapes if isinstance(shape, Keyed) for pair in shape.items]
+        return frozenset(str(key) for key, item in pairs if any(True for _ in states_in(item)))
+
 
 def derive_training(
     paths: tuple[Path, ...],
@@ -88,8 +107,13 @@ def derive_training(
     def derive() -> tuple[Wiring | None, Practice]:
         starts = entries(tree, files)
         seen = Seen()
-        seen.runs = _runs(tree, capturing(starts), num_layers, budget)
-        wiring = _wiring(tree, starts, seen, num_layers, budget)
+        worth = capturing(starts)
+        seen.runs = _runs(tree, worth.entries, num_layers, budget or (_OF_MANY if worth.thinned else None))
+        if worth.thinned:  # whoever calls them otherwise may be among the others
+            for run in seen.runs:
+                run.doubts += _own_doubt(run)
+        wiring = _beside(_wiring(tree, starts, seen, num_layers, budget), worth.left)
+        wiring = _or_by_an_engine(wiring, starting_engines(tree, files), num_layers)
         practice = observe(tree, files, starts, seen, num_layers, budget)
         if sample:
             loaded = of_sample(tree, starts, sample, num_layers, budget)
@@ -111,21 +135,20 @@ def derive_training(
 # --- the capturing side --------------------------------------------------------------------------------------------
 
 
-def _runs(tree: SourceTree, starts: list[Entry], num_layers: int, budget: Budget | None) -> list[Run]:
+def _runs(tree: SourceTree, starts: tuple[Entry, ...], num_layers: int, budget: Budget | None) -> list[Run]:
     """All entries run; those that read what another one sets on the model run again with it."""
     runs = [run_entry(tree, entry, num_layers, budget=budget) for entry in starts]
     patches = _patches(runs)
     doubts = _defaults(runs)
-    callers = patches.keys() & {"forward", "output_hidden_states"}
     for index, run in enumerate(runs):
         own = _attributes(run.entry, patches)
-        if (run.asked | callers | own) & (patches.keys() - run.patched.keys()):
+        if (run.asked | own) & (patches.keys() - run.patched.keys()):
             again = run_entry(tree, run.entry, num_layers, patches=patches, budget=budget)
             asked = run.asked | own
             conflicts = [p.why for name, p in patches.items() if isinstance(p, Unknown) and name in asked]
             if again.stopped is not None and conflicts:
                 again.stopped += f": {'; '.join(conflicts)}"
-            again.doubts = [doubt for name, doubt in doubts.items() if name in run.asked | callers | own]
+            again.doubts = [doubt for name, doubt in doubts.items() if name in asked]
             runs[index] = again
     return _outermost(runs)
 
@@ -224,7 +247,9 @@ def _wiring(tree: SourceTree, starts: list[Entry], seen: Seen, num_layers: int, 
     unfollowed: str | None = None
     for dump in dumps:
         loaders = [
-            run_loader(tree, entry, dump.saves, num_layers, budget) for entry in starts if loads_something(entry)
+            run_loader(tree, entry, dump.saves, num_layers, budget)
+            for entry in naming(starts, dump.keys)
+            if loads_something(entry)
         ]
         seen.loaders += [run for run in loaders if run is not None]
         found = _examples(_outermost([run for run in loaders if run is not None]), num_layers, dump)
@@ -354,9 +379,38 @@ def _doubts(run: Run, runs: list[Run]) -> list[str]:
     """Where a function was run with its defaults, while a caller that gives others could not be followed."""
     found = list(run.doubts)
     called = any(run.entry.key in other.followed and other.entry != run.entry for other in runs)
-    if called and rests_on_defaults(run.entry):
-        found.append(f"if {run.entry.place} is called with its defaults")
-    return found
+    return found + _own_doubt(run) if called else found
+
+
+def _own_doubt(run: Run) -> list[str]:
+    return [f"if {run.entry.place} is called with its defaults"] if rests_on_defaults(run.entry) else []
+
+
+def _or_by_an_engine(wiring: Wiring | None, places: list[tuple[str, str, int]], num_layers: int) -> Wiring | None:
+    """The wiring where some of the code starts an engine that captures: which states it does is not followed here."""
+    if not places:
+        return wiring
+    engine, path, line = places[0]
+    if wiring is None:
+        reason = (
+            f"{path}:{line} lets {engine} capture the states: which ones depends on its release. If the script is a "
+            "training stack's own, pass the stack's checkout with --trained-by"
+        )
+        return Wiring("training", path, (), "unknown", num_layers=num_layers, reason=reason)
+    text = f"if the states were not captured by {engine}, which {path}:{line} starts"
+    status = "conditional" if wiring.status == "exact" else wiring.status
+    return replace(wiring, status=status, conditions=(*wiring.conditions, Condition(text)))
+
+
+def _beside(wiring: Wiring | None, left: int) -> Wiring | None:
+    """The wiring where there were more functions than could be run."""
+    if wiring is None or not left:
+        return wiring
+    text = (
+        f"if none of {left} functions that were not run captures anything else: pass the files that do with --training"
+    )
+    status = "conditional" if wiring.status == "exact" else wiring.status
+    return replace(wiring, status=status, conditions=(*wiring.conditions, Condition(text)))
 
 
 def _same_but_label(left: Choice, right: Choice) -> bool:

@@ -57,6 +57,9 @@ _OWN = frozenset(
     ]
 )
 _BUDGET = Budget(steps=8_000)
+_SORTS = re.compile(
+    r"\b(?:enumerate|zip)\([\s\S]{0,200}?\bsorted\(|\bin\s+sorted\("
+)  # a quick test, for what _Texts looks at
 # What only measures a draft generates no samples for its training.
 _MEASURES = re.compile(r"(?:^|[/_])(?:bench|benchmarks?|eval|evals|evaluation)(?=[/_.])")
 _FILES = re.compile(r"\b(?:i?glob|rglob|listdir|iterdir|scandir)\b")
@@ -71,11 +74,17 @@ def templates_and_sorts(tree: SourceTree, files: list[Path]) -> tuple[tuple[Temp
         text = _text(entry)
         if not _MEASURES.search(entry.module.display) and any(mark in text for mark in _TEMPLATES):
             templates |= dict.fromkeys(_templates(tree, entry))
-    pieces = [piece for entry in starts for piece in _pieces(entry)]
-    saved = next((found for piece in pieces for found in _numbered_files(piece)), None)
-    for piece in pieces:
+    sorting = [piece for entry in starts if _SORTS.search(_text(entry)) for piece in _pieces(entry)]
+    saving = (piece for entry in starts if sorting and _counts_and_saves(_text(entry)) for piece in _pieces(entry))
+    saved = next((found for piece in saving for found in _numbered_files(piece)), None)
+    for piece in sorting:
         sorts |= dict.fromkeys(_sorts(piece, saved))
     return tuple(templates), tuple(sorts)
+
+
+def _counts_and_saves(text: str) -> bool:
+    """A quick test: may it save a file under a number that it counts?"""
+    return ("save" in text or "dump" in text) and ("enumerate(" in text or "range(" in text)
 
 
 def _has_mark(module: SourceModule, info: FunctionInfo) -> bool:

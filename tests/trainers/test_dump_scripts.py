@@ -231,3 +231,54 @@ def test_a_known_loop_is_gone_through_round_by_round(tmp_path):
     wiring = derive_training((tmp_path,), num_layers=61, relative_to=tmp_path).wiring
     slots = {tuple(map(str, wiring.slots)), *(tuple(map(str, c.slots)) for c in wiring.conditions)}
     assert slots == {("h[3]", "h[31]", "h[59]"), ("h[3]", "h[59]")}
+
+
+ENGINE = """
+from vllm import LLM
+
+
+def main(args):
+    llm = LLM(model=args.model, speculative_config={"method": "extract_hidden_states", "num_speculative_tokens": 1})
+    llm.generate(args.prompts)
+"""
+
+
+def test_an_engine_that_captures(tmp_path):
+    """Which states it does is not followed in a script; beside other code that captures it is another possibility."""
+    write(tmp_path, {"by_engine.py": ENGINE})
+    alone = derive_training((tmp_path,), num_layers=61, relative_to=tmp_path).wiring
+    assert (alone.status, alone.slots) == ("unknown", ())
+    assert alone.reason.startswith("by_engine.py:6 lets vLLM capture the states")
+    write(tmp_path, CHECKOUT)
+    both = derive_training((tmp_path,), num_layers=61, relative_to=tmp_path).wiring
+    assert (str(both), both.status) == ("h[2] ⊕ h[30] ⊕ h[58]", "conditional")
+    assert [c.text for c in both.conditions] == ["if the states were not captured by vLLM, which by_engine.py:6 starts"]
+
+
+def test_a_script_among_very_many_functions(tmp_path):
+    """It is found, with the arguments of its own caller, wherever it stands among functions that touch layers."""
+    others = "".join(f"\n\ndef tune_{n}(model):\n    return len(model.layers) + {n}\n" for n in range(600))
+    write(tmp_path, {"library/a.py": others, **CHECKOUT})
+    wiring = derive_training((tmp_path,), num_layers=61, relative_to=tmp_path).wiring
+    assert (str(wiring), str(wiring.label), wiring.status) == ("h[2] ⊕ h[30] ⊕ h[58]", "norm(h[61])", "exact")
+
+
+def test_a_default_among_very_many_functions(tmp_path):
+    """Where not all functions were looked at, one of the others may give other ids than the default."""
+    others = "".join(f"\n\ndef tune_{n}(model):\n    return len(model.layers) + {n}\n" for n in range(200))
+    code = """
+    import torch
+    from transformers import AutoModel
+
+    model = AutoModel.from_pretrained("m")
+
+
+    def dump(ids, layers=(3, 31, 59)):
+        states = model(ids, output_hidden_states=True).hidden_states
+        torch.save(torch.cat([states[i] for i in layers], dim=-1), "x.pt")
+    """
+    write(tmp_path, {"dump.py": code})
+    assert derive_training((tmp_path,), num_layers=61, relative_to=tmp_path).wiring.status == "exact"
+    write(tmp_path, {"library/a.py": others})
+    wiring = derive_training((tmp_path,), num_layers=61, relative_to=tmp_path).wiring
+    assert (str(wiring), wiring.status) == ("h[3] ⊕ h[31] ⊕ h[59]", "conditional")
