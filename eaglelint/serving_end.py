@@ -137,20 +137,27 @@ def _mended(
 def mended_option(
     source: ServingEnd, request: ServingRequest, wiring: Wiring, training: Wiring | None
 ) -> tuple[str, tuple[int, ...]] | None:
-    """The option of an engine that was read by hand, and the ids that make it serve what was trained."""
-    from eaglelint.serving import ProfileHandle
-
-    if training is None or not isinstance(source, ProfileHandle) or not source.profile.by_hand:
+    """The option by which an engine is told the layers, and the ids that make it serve what was trained."""
+    option = _option_of(source)
+    if training is None or option is None or wiring.slots == training.slots:
         return None
-    mapping = next((mapping for mapping in source.profile.mappings if mapping.rule is not None), None)
     boundaries = [slot.boundary for slot in training.slots if slot.form == "stream" and slot.boundary is not None]
-    if mapping is None or mapping.rule is None or not boundaries or wiring.slots == training.slots:
-        return None
     for shift in (0, 1) if len(boundaries) == len(training.slots) else ():
         ids = tuple(boundary - shift for boundary in boundaries)
         if source.wiring(replace(request, draft_data=None, layer_ids=ids)).slots == training.slots:
-            return mapping.rule.set_name, ids
+            return option, ids
     return None
+
+
+def _option_of(source: ServingEnd) -> str | None:
+    """Where an engine takes layers that it reads in no config."""
+    from eaglelint.serving import ENGINES, EngineHandle, ProfileHandle
+
+    if isinstance(source, ProfileHandle) and source.profile.by_hand:
+        rules = (mapping.rule for mapping in source.profile.mappings if mapping.rule is not None)
+        return next((rule.set_name for rule in rules), None)
+    engine = ENGINES.get(source.profile.engine) if isinstance(source, ProfileHandle) else None
+    return getattr(source.engine if isinstance(source, EngineHandle) else engine, "ids_option", None)
 
 
 def _uncaptured(source: ServingEnd, request: ServingRequest, wiring: Wiring) -> tuple[int, ...]:

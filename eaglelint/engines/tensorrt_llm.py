@@ -37,6 +37,7 @@ class TensorRTLLM:
     setters: tuple[str, ...] = ("maybe_capture_hidden_states",)
     resolvers: tuple[str, ...] = ()
     usual_offset = 1
+    ids_option = "eagle3_layers_to_capture"
 
     def find_package(self, path: Path) -> Path | None:
         for candidate in (path, path / "tensorrt_llm"):

@@ -103,6 +103,8 @@ def _reading_that_agrees(unread: tuple[DraftLayerIds, ...], wiring: Wiring) -> s
 
 def _help(served: Served, ids: DraftLayerIds) -> str | None:
     if not served.looks_in:
+        if served.option is not None:
+            return f"Start it with {served.option[0]} {list(served.option[1])}."
         return "Serve with an engine that reads the draft's ids."
     place = key_phrase(served.looks_in[0])
     if served.mended_ids is not None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from eaglelint.cli.app import app
 from eaglelint.derive import ServingRequest, derive_serving
 from eaglelint.serving import open_serving
 from eaglelint.wiring import LayerIds, Wiring
@@ -326,3 +329,20 @@ def test_the_evidence_leads_from_the_list_to_the_copy(engine: Path) -> None:
         ("eagle3.py", None),
         *(place for slot in range(3) for place in (("modeling_plain.py", slot), ("eagle3.py", slot))),
     ]
+
+
+def test_the_option_that_mends_it_is_told(engine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The config's ids are read by nobody: the engine is told the layers at its start."""
+    monkeypatch.chdir(tmp_path)
+    target = {"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "num_hidden_layers": 36, "hidden_size": 64}
+    draft = {
+        "architectures": ["LlamaForCausalLMEagle3"], "model_type": "llama", "hidden_size": 64, "num_hidden_layers": 1,
+        "eagle_config": {"eagle_aux_hidden_state_layer_ids": [2, 17, 30]},
+    }  # fmt: skip
+    for name, config in (("draft", draft), ("target", target)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text(json.dumps(config), "utf-8")
+    words = ["scan", "--draft", "draft", "--target", "target", "--trained-by", "layer-output", "--serving"]
+    result = CliRunner().invoke(app, [*words, f"tensorrt-llm@{engine}", "--select", "CFG001"])
+    assert result.exit_code == 1
+    assert "help: Start it with eagle3_layers_to_capture [2, 17, 30]." in result.stdout
