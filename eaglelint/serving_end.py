@@ -151,13 +151,18 @@ def mended_option(
 
 def _option_of(source: ServingEnd) -> str | None:
     """Where an engine takes layers that it reads in no config."""
+    from eaglelint.engines.base import TakesIdsByOption
     from eaglelint.serving import ENGINES, EngineHandle, ProfileHandle
 
     if isinstance(source, ProfileHandle) and source.profile.by_hand:
         rules = (mapping.rule for mapping in source.profile.mappings if mapping.rule is not None)
         return next((rule.set_name for rule in rules), None)
-    engine = ENGINES.get(source.profile.engine) if isinstance(source, ProfileHandle) else None
-    return getattr(source.engine if isinstance(source, EngineHandle) else engine, "ids_option", None)
+    engine: object = None
+    if isinstance(source, EngineHandle):
+        engine = source.engine
+    elif isinstance(source, ProfileHandle):
+        engine = ENGINES.get(source.profile.engine)
+    return engine.ids_option if isinstance(engine, TakesIdsByOption) else None
 
 
 def _uncaptured(source: ServingEnd, request: ServingRequest, wiring: Wiring) -> tuple[int, ...]:

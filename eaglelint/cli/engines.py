@@ -48,7 +48,8 @@ def list_engines() -> None:
             end = open_serving(f"{name}=={version}", root=Path.cwd())
             assert isinstance(end, ProfileHandle)
             if end.profile.by_hand:
-                typer.echo(f"{name}=={version}: any target; read by hand, for the source is not interpreted")
+                why = "" if name in ENGINES else ", for the source is not interpreted"
+                typer.echo(f"{name}=={version}: any target; read by hand{why}")
                 for fact in end.profile.by_hand:
                     typer.echo(f"    {fact}")
                 continue

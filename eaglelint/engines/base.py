@@ -26,6 +26,8 @@ __all__ = [
     "Engine",
     "EngineSource",
     "Resolved",
+    "TakesIdsByOption",
+    "TakesNoIds",
     "adopt_config_class",
     "adopt_named_class",
     "config_object",
@@ -177,6 +179,35 @@ class Engine(Protocol):
 
     def concatenate(self, machine: Machine, source: EngineSource, captured: Any) -> Any:
         """Join the captured states as the engine does before the draft's ``fc``."""
+
+
+class TakesNoIds:
+    """What an engine says whose models have no method that takes ids: nobody can lack it, or call it too late."""
+
+    resolvers: tuple[str, ...] = ()
+
+    def entry_classes(self, source: EngineSource) -> list[Binding]:
+        return []
+
+    def startup(self, source: EngineSource) -> tuple[Path, ...]:
+        return ()
+
+    def runners(self, source: EngineSource) -> list[Binding]:
+        return []
+
+    def admit(self, machine: Machine, source: EngineSource, kind: str) -> None:
+        """Its checks speak of no assumption that changes the wiring."""
+
+
+@runtime_checkable
+class TakesIdsByOption(Protocol):
+    """An engine that is told the layers when it is started, whatever a draft's config says.
+
+    Attributes:
+        ids_option: The option's name.
+    """
+
+    ids_option: str
 
 
 def stand_in(machine: Machine, name: str, **attrs: Any) -> Instance:

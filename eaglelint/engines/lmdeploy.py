@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from eaglelint.engines.base import EngineSource
+from eaglelint.engines.base import EngineSource, TakesNoIds
 from eaglelint.source.calls import call_value
 from eaglelint.source.index import ClassInfo
 from eaglelint.source.lookup import MISSING, get_attribute, global_value
@@ -19,7 +19,7 @@ _LAYERS = "aux_hidden_state_layers"
 _KINDS = ("eagle3",)
 
 
-class LMDeploy:
+class LMDeploy(TakesNoIds):
     """The engine's entry points, by name: the builders of model configs, the map of model classes, their forward.
 
     There is no option and no key for the layers: a builder writes them into the target's config.
@@ -27,7 +27,6 @@ class LMDeploy:
 
     name = "lmdeploy"
     setters: tuple[str, ...] = ("build",)
-    resolvers: tuple[str, ...] = ()
     usual_offset = 0
 
     def find_package(self, path: Path) -> Path | None:
@@ -67,22 +66,8 @@ class LMDeploy:
         rows = global_value(Machine(source.tree), module, "MODULE_MAP") if module is not None else None
         return rows if isinstance(rows, dict) else {}
 
-    def entry_classes(self, source: EngineSource) -> list[Binding]:
-        """No class takes ids, so none lacks a way to."""
-        return []
-
-    def startup(self, source: EngineSource) -> tuple[Path, ...]:
-        return ()
-
-    def runners(self, source: EngineSource) -> list[Binding]:
-        """Nothing hands over ids, so no start-up can do it too late."""
-        return []
-
     def prepare(self, machine: Machine, source: EngineSource, kind: str) -> None:
         """Nothing to set up."""
-
-    def admit(self, machine: Machine, source: EngineSource, kind: str) -> None:
-        """The engine's checks speak of no assumption that changes the wiring."""
 
     def build_model(self, machine: Machine, cls: Binding, target: Any) -> Instance:
         assert isinstance(cls.item, ClassInfo)

@@ -1,4 +1,8 @@
-"""TensorRT-LLM's PyTorch back end: where its wiring begins. Read in 1.2; everything else is derived from the source."""
+"""TensorRT-LLM's PyTorch back end: where its wiring begins; everything else is derived from the source.
+
+Read in NVIDIA/TensorRT-LLM: _torch/speculative/eagle3.py (001e670, f933a60), utils.py (011d093), and of _torch/models
+modeling_qwen3.py (010bb95), modeling_llama.py (012cf90) and modeling_speculative.py (00679c6).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from eaglelint.engines.base import EngineSource, enum_member, stand_in, token_indices
+from eaglelint.engines.base import EngineSource, TakesNoIds, enum_member, stand_in, token_indices
 from eaglelint.source.calls import call_value
 from eaglelint.source.construct import function_node
 from eaglelint.source.index import ClassInfo
@@ -20,13 +24,14 @@ __all__ = ["TensorRTLLM"]
 
 _KINDS = ("eagle3",)
 _CAPTURES = b"maybe_capture_hidden_states"
-_REGISTERED = re.compile(rb"@register_auto_model\(\s*[\"'](\w+)[\"']\s*\)\s*(?:@[^\n]*\s*)*class\s+(\w+)")
+# Looking ahead to the class, so that each of several registrations of one class is found.
+_REGISTERED = re.compile(rb"@register_auto_model\(\s*[\"'](\w+)[\"']\s*\)(?=\s*(?:@[^\n]*\s*)*class\s+(\w+))")
 _METADATA = "spec_metadata"
 _LAYERS = "layers_to_capture"
 _LOADING = ("DecoderModelForCausalLM", "SpecDecOneEngineForCausalLM")
 
 
-class TensorRTLLM:
+class TensorRTLLM(TakesNoIds):
     """The engine's entry points, by name: the registry of models, what makes the metadata of a step, their forward.
 
     A layer hands its state to the step's metadata, which knows the layers and copies it into a buffer. They are an
@@ -35,7 +40,6 @@ class TensorRTLLM:
 
     name = "tensorrt-llm"
     setters: tuple[str, ...] = ("maybe_capture_hidden_states",)
-    resolvers: tuple[str, ...] = ()
     usual_offset = 1
     ids_option = "eagle3_layers_to_capture"
 
@@ -70,24 +74,10 @@ class TensorRTLLM:
     def _models(self, source: EngineSource) -> Path:
         return source.package / "_torch" / "models"
 
-    def entry_classes(self, source: EngineSource) -> list[Binding]:
-        """No class takes ids, so none lacks a way to."""
-        return []
-
-    def startup(self, source: EngineSource) -> tuple[Path, ...]:
-        return ()
-
-    def runners(self, source: EngineSource) -> list[Binding]:
-        """The metadata knows its layers from the start, so no graph is recorded before them."""
-        return []
-
     def prepare(self, machine: Machine, source: EngineSource, kind: str) -> None:
         """The weights themselves are not read."""
         for name in _LOADING:
             machine.intercepts[f"{name}.load_weights"] = lambda m, args, kwargs, site: None
-
-    def admit(self, machine: Machine, source: EngineSource, kind: str) -> None:
-        """The engine's checks speak of no assumption that changes the wiring."""
 
     def build_model(self, machine: Machine, cls: Binding, target: Any) -> Instance:
         assert isinstance(cls.item, ClassInfo)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from eaglelint.engines.base import EngineSource
+from eaglelint.engines.base import EngineSource, TakesNoIds
 from eaglelint.source.calls import call_value, construct
 from eaglelint.source.index import ClassInfo
 from eaglelint.source.lookup import MISSING, get_attribute, is_subclass
@@ -36,12 +36,11 @@ _DEFAULTS = {
 _PLAIN = ("auto_docstring", "merge_with_config_defaults", "can_return_tuple")
 
 
-class Transformers:
+class Transformers(TakesNoIds):
     """The library's entry points, by name: a model's forward pass, and the functions that install its hooks."""
 
     name = "transformers"
     setters: tuple[str, ...] = ("forward",)
-    resolvers: tuple[str, ...] = ()
     usual_offset = 0
 
     def find_package(self, path: Path) -> Path | None:
@@ -66,17 +65,6 @@ class Transformers:
                     found.append(Binding(module, info))
         return found
 
-    def entry_classes(self, source: EngineSource) -> list[Binding]:
-        """Every class takes ``output_hidden_states``, so none lacks a way to be asked."""
-        return []
-
-    def startup(self, source: EngineSource) -> tuple[Path, ...]:
-        return ()
-
-    def runners(self, source: EngineSource) -> list[Binding]:
-        """Nothing records graphs before it knows what is asked for."""
-        return []
-
     def prepare(self, machine: Machine, source: EngineSource, kind: str) -> None:
         collector: dict[str, Any] = {"value": None}
         machine.heap.born(collector)
@@ -99,9 +87,6 @@ class Transformers:
             _close_outputs(machine, outputs)
         for name in _PLAIN:
             intercepts[name] = lambda m, args, kwargs, site: args[0] if args else None
-
-    def admit(self, machine: Machine, source: EngineSource, kind: str) -> None:
-        """The library runs in one process and has no such options."""
 
     def build_model(self, machine: Machine, cls: Binding, target: Any) -> Instance:
         assert isinstance(cls.item, ClassInfo)

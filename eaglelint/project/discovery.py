@@ -35,7 +35,7 @@ EXCLUDED_NAMES = frozenset({"__pycache__", "build", "dist", "node_modules", "sit
 ENGINE_MARKS: Mapping[str, tuple[str, ...]] = {
     "sglang": ("srt",),  # sglang 0.5.9: python/sglang/srt/models/
     "lmdeploy": ("pytorch",),  # lmdeploy 0.14.0: lmdeploy/pytorch/models/
-    "tensorrt_llm": ("_torch",),  # TensorRT-LLM 1.2: tensorrt_llm/_torch/models/
+    "tensorrt_llm": ("_torch",),  # NVIDIA/TensorRT-LLM 001e670: tensorrt_llm/_torch/models/
     "vllm": ("model_executor",),  # vllm 0.33.0: vllm/model_executor/models/
 }
 """Name of an engine's package directory, and the directories in it that no namesake has; see :func:`engine_named`."""

@@ -140,40 +140,31 @@ class _Seen:
     """What is asked of terms, once of each: the norm of a norm of sums holds the same terms over and over."""
 
     def __init__(self) -> None:
-        self._certain: dict[int, bool] = {}
-        self._layers: dict[int, int] = {}
-        self._asked: list[Term] = []  # kept, so that no other one gets the identity of one that was asked
+        self._told: dict[int, tuple[Term, bool, int]] = {}  # with the term, so that no other gets its identity
 
     def certain(self, term: Term) -> bool:
         """Whether a term is one certain state, so that what equals it is the same state."""
-        known = self._certain.get(id(term))
-        if known is None:
-            self._asked.append(term)
-            match term:
-                case Opaque():
-                    known = term.serial is not None
-                case Norm():
-                    known = all(map(self.certain, term.of.terms))
-                case Cat():
-                    known = all(self.certain(inner) for part in term.parts for inner in part.terms)
-                case _:
-                    known = True
-            self._certain[id(term)] = known
-        return known
+        return self._tell(term)[1]
 
     def layer(self, term: Term) -> int:
         """The layer in which a term arose, -1 before the first."""
-        known = self._layers.get(id(term))
-        if known is None:
-            self._asked.append(term)
-            match term:
-                case Branch():
-                    known = term.layer
-                case Norm():
-                    known = max(map(self.layer, term.of.terms), default=-1)
-                case Cat():
-                    known = max((self.layer(inner) for part in term.parts for inner in part.terms), default=-1)
-                case _:
-                    known = -1
-            self._layers[id(term)] = known
-        return known
+        return self._tell(term)[2]
+
+    def _tell(self, term: Term) -> tuple[Term, bool, int]:
+        told = self._told.get(id(term))
+        if told is None:
+            inner = [self._tell(each) for each in _inner(term)]
+            certain = term.serial is not None if isinstance(term, Opaque) else all(each[1] for each in inner)
+            layer = term.layer if isinstance(term, Branch) else max((each[2] for each in inner), default=-1)
+            told = self._told[id(term)] = term, certain, layer
+        return told
+
+
+def _inner(term: Term) -> list[Term]:
+    """The terms that a term is made of."""
+    match term:
+        case Norm():
+            return list(term.of.terms)
+        case Cat():
+            return [inner for part in term.parts for inner in part.terms]
+    return []

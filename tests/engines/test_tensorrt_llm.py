@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from eaglelint.cli.app import app
 from eaglelint.derive import ServingRequest, derive_serving
 from eaglelint.serving import open_serving
+from eaglelint.source.tree import Binding
 from eaglelint.wiring import LayerIds, Wiring
 
 FILES = {
@@ -249,6 +250,7 @@ FILES = {
                         residual=residual, spec_metadata=spec_metadata)
                 return hidden_states
 
+        @register_auto_model("MistralForCausalLM")
         @register_auto_model("LlamaForCausalLM")
         class LlamaForCausalLM(DecoderModelForCausalLM):
             def __init__(self, model_config):
@@ -320,6 +322,10 @@ def test_registered_classes_whose_layers_hand_on_their_states_are_targets(engine
     found = open_serving(f"tensorrt-llm@{engine}", root=engine, display_root=engine)
     names = [binding.item.name for binding in found.engine.target_classes(found.source)]
     assert names == ["LlamaForCausalLM", "PlainForCausalLM"]
+    for architecture in ("LlamaForCausalLM", "MistralForCausalLM"):
+        binding = found.target_class(architecture)
+        assert isinstance(binding, Binding)
+        assert binding.item.name == "LlamaForCausalLM"
 
 
 def test_the_evidence_leads_from_the_list_to_the_copy(engine: Path) -> None:
