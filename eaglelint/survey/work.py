@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
-import os
 import platform
 import sys
 import threading
@@ -16,6 +15,7 @@ from pathlib import Path
 
 from eaglelint.cache.units import Unit, active_store, keep_in
 from eaglelint.derive import deep_recursion
+from eaglelint.forks import cores
 from eaglelint.serving import EngineHandle, open_source
 from eaglelint.source.index import ClassInfo
 from eaglelint.source.snapshot import Dependency, Snapshot
@@ -65,7 +65,7 @@ def _survey(
         if known is not None:
             found[part] = known[0]
     left = [part for part in parts if part not in found]
-    count = min(processes or _cores(), len(left) // _MIN_FILES)
+    count = min(processes or cores(), len(left) // _MIN_FILES)
     if count > 1:
         _share(spec, handle, left, count, found)
     for part in left:
@@ -191,11 +191,6 @@ def _help(part: _Part) -> _Answer:
     if gc.get_count()[0] > _MANY_OBJECTS:
         gc.collect()
     return _Answer(part, classes, dict(tree.unreadable), {asked: tree.snapshot.answers[asked] for asked in rests})
-
-
-def _cores() -> int:
-    allowed = getattr(os, "sched_getaffinity", None)
-    return len(allowed(0)) if allowed is not None else os.cpu_count() or 1
 
 
 def _context() -> BaseContext:

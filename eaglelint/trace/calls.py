@@ -26,6 +26,7 @@ class Calls(Filling):
         super().__init__(project, words)
         self.most_calls = most_calls
         self._called: set[Scope] = set()
+        self._called_nearby: set[Scope] = set()
         self._loaded: dict[Outline, set[str]] | None = None
 
     def link_call(self, call: CallSite) -> None:
@@ -177,18 +178,34 @@ class Calls(Filling):
                 if isinstance(call.node.func, ast.Name) and call.node.func.id == name:
                     self.link_call(call)
             return
+        self.link_callers_nearby(scope)
         for each in sorted(self._called_as(scope)):
             if self._too_many(each):
                 self.cut[f"{each}(…) is called in more than {self.most_calls} places; not followed to them all"] = None
                 continue
-            for reader in self.read_lines(self.project.lines_with(each, _call_of(each))):
-                for call in [c for s in self.family(reader) for c in s.calls]:
-                    if called_name(call.node) == each:
-                        self.link_call(call)
+            self._link_calls_on(self.project.lines_with(each, _call_of(each)), each)
         owner = scope.block.owner if scope.block.name == "forward" else None
         everywhere = self.most_calls == MOST_FUNCTIONS
         if owner is not None and everywhere and not self._instances(Class(scope.outline, owner)):
             self._link_loaded(scope)
+
+    def link_callers_nearby(self, scope: Scope) -> None:
+        """Link the calls of a function or method in its own file, for which no other has to be looked through."""
+        if scope in self._called_nearby or scope.outer is not None or scope.block is None or not scope.is_function:
+            return
+        self._called_nearby.add(scope)
+        name = scope.block.name
+        if name in ("__call__", "forward", "__init__"):  # called by the names of objects and classes
+            return
+        called = re.compile(_call_of(name))
+        lines = [number for number, line in enumerate(scope.outline.lines, 1) if name in line and called.search(line)]
+        self._link_calls_on({scope.outline: lines}, name)
+
+    def _link_calls_on(self, lines: dict[Outline, list[int]], name: str) -> None:
+        for reader in self.read_lines(lines):
+            for call in [c for s in self.family(reader) for c in s.calls]:
+                if called_name(call.node) == name:
+                    self.link_call(call)
 
     def is_called_often(self, scope: Scope, most: int) -> bool:
         """Whether there are more lines than that on which a function may be called, by the names that calls have."""

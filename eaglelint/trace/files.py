@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from eaglelint.overlay import read_bytes
@@ -16,6 +16,8 @@ __all__ = ["Files"]
 _EXCLUDED = frozenset({"__pycache__", "build", "dist", "node_modules", "site-packages", "venv"})
 _MAX_FILES = 200_000
 _ALL = 1 << 60
+# What names of one kind end with: ``Model(``, ``to_capture``, ``hidden_states``.
+_ENDING = re.compile(rb"(?<=.)[A-Z][a-z]+\(?$|(?<=_)[a-z]+_[a-z]+$")
 
 
 class Files:
@@ -167,12 +169,21 @@ class Files:
             yield from self._files[mark]
             return
         found = []
-        for name, source in self.sources.items():
+        for name in self._candidates(mark):
+            source = self.sources[name]
             self.searched += len(source)
             if mark in source:
                 found.append(name)
                 yield name
         self._files[mark] = found
+
+    def _candidates(self, mark: bytes) -> Iterable[str]:
+        """Files that may hold a mark: those that hold a part of it, so that names of one kind share a search."""
+        known = [names for part, names in self._files.items() if part in mark]
+        if known:
+            return min(known, key=len)
+        ending = _ENDING.search(mark)
+        return self._files_with(ending[0]) if ending else self.sources
 
 
 def _matching_lines(source: bytes, mark: bytes, expression: re.Pattern[bytes]) -> list[int]:

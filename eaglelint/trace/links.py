@@ -25,9 +25,14 @@ class Links(Attributes):
         self._linked_variables: set[int] = set()
 
     def link_calls(self, node: Node) -> None:
-        """Link the calls that a node is handed to; those of constructors say which attribute it becomes."""
+        """Link the calls that a node is handed to, and where it comes back to in its own file.
+
+        Calls of constructors say which attribute it becomes.
+        """
         for call in node.calls:
             self.link_call(call)
+        for scope in self.returned.get(node.id, ()):
+            self.link_callers_nearby(scope)
 
     def has_more(self, node: Node, *, backward: bool) -> bool:
         """Whether there is something to link beyond the calls that a node is handed to."""

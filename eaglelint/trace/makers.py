@@ -18,13 +18,13 @@ def instance_names(project: Project, cls: Class) -> set[str]:
     """Names that are assigned from ``cls(...)``, or from what returns it: ``self.model = self._init_model(...)``."""
     names: set[str] = set()
     kept, returned = _assigned(cls.name), re.compile(rf"return\s+(?:[\w.]+\.)?{re.escape(cls.name)}\(")
-    for outline, line in _lines(project, cls.name, _called(cls.name)):
+    for outline, line in _lines(project, f"{cls.name}(", _called(cls.name)):
         text = outline.lines[line - 1]
         names.update(kept.findall(text))
         block = outline.innermost(line) if returned.search(text) else None
         if block is not None and block.kind == "def":
             maker = _assigned(block.name)
-            for other, at in _lines(project, block.name, _called(block.name)):
+            for other, at in _lines(project, f"{block.name}(", _called(block.name)):
                 names.update(maker.findall(other.lines[at - 1]))
     return names
 

@@ -11,6 +11,7 @@ import ast
 import re
 import warnings
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import accumulate
@@ -24,8 +25,10 @@ _MAX_SOURCE_BYTES = 8 * 1024 * 1024
 _STRINGS = re.compile(
     r"""#[^\n]*|\"\"\"(?:\\.|[^\\])*?\"\"\"|'''(?:\\.|[^\\])*?'''|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.S
 )
+_GOES_ON = tuple(map(re.compile, ('"""', "'''", r"\\\n")))  # without one of these a string ends in its line
 # Each begins with a literal, so that it is found at the speed of C.
 _HEADERS = (re.compile(r"(def)[ \t]+(\w+)"), re.compile(r"(class)[ \t]+(\w+)"))
+_SHORT_HEADER = re.compile(r"""[^"'#()\[\]{}]*(?:\([^"'#()\[\]{}]*\)[^"'#()\[\]{}]*)?""")
 _DECORATOR = re.compile(r"\n[ \t]*@")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -229,7 +232,7 @@ class Outline:
         """Find the headers of classes and functions, and for each the line before the next statement beside it."""
         text = f"\n{text}"
         inside = _inside_strings(text)
-        breaks = [*accumulate((len(line) + 1 for line in self.lines[:-1]), initial=0)]  # the n-th stands before line n
+        breaks = [*accumulate(map((1).__add__, map(len, self.lines[:-1])), initial=0)]  # the n-th stands before line n
         decorated = self._decorated(text, breaks, inside)
         open_blocks: list[Block] = []
         headers = sorted((found.start(), found) for kind in _HEADERS for found in kind.finditer(text))
@@ -297,19 +300,38 @@ def _inside_strings(text: str) -> set[int]:
     """The lines that begin inside a string over several lines; a line break stands before the first line."""
     inside: set[int] = set()
     line, at = 0, 0
-    for found in _STRINGS.finditer(text):
-        if "\n" in found[0]:
-            line += text.count("\n", at, found.start())
-            at = found.start()
-            inside.update(range(line + 1, line + 1 + found[0].count("\n")))
+    for start, end in _over_lines(text):
+        line += text.count("\n", at, start)
+        at = start
+        inside.update(range(line + 1, line + 1 + text.count("\n", start, end)))
     return inside
+
+
+def _over_lines(text: str) -> Iterator[tuple[int, int]]:
+    """Where the strings over several lines begin and end."""
+    at = 0
+    for mark in sorted(found.start() for each in _GOES_ON for found in each.finditer(text)):
+        if mark < at:
+            continue
+        # Other strings and comments end with their line, so none of them reaches over the beginning of this one.
+        string = _STRINGS.search(text, max(at, text.rfind("\n", 0, mark) + 1))
+        while string is not None and string.end() <= mark:
+            string = _STRINGS.search(text, string.end())
+        if string is not None and string.start() <= mark:
+            at = string.end()
+            if "\n" in string[0]:
+                yield string.span()
 
 
 def _header_end(lines: list[str], number: int) -> int:
     """The line on which the parentheses of a header close."""
     depth = 0
+    if _SHORT_HEADER.fullmatch(lines[number - 1]):
+        return number
     for at in range(number, min(number + 400, len(lines)) + 1):
-        code = _STRINGS.sub("", lines[at - 1])
+        code = lines[at - 1]
+        if '"' in code or "'" in code or "#" in code:
+            code = _STRINGS.sub("", code)
         depth += sum(map(code.count, "([{")) - sum(map(code.count, ")]}"))
         if depth <= 0:
             return at

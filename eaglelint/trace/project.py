@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import ast
 import os
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 
+from eaglelint.forks import begin
 from eaglelint.source.snapshot import Snapshot
 from eaglelint.trace.files import Files
+from eaglelint.trace.headers import Headers, headers_in
 from eaglelint.trace.nodes import all_nodes
 from eaglelint.trace.outline import Block, Function, Outline, Unparsable
 
 __all__ = ["Class", "Def", "External", "Module", "Project", "Variable", "imports_of"]
 
-# Each begins with a literal: so they are fast, and what they find too much is looked at again in the outline.
-_FUNCTION = re.compile(rb"def[ \t]+(\w+)")
-_CLASS = re.compile(rb"class[ \t]+(\w+)(?:[ \t]*\(([^)]*)\))?")
-_WORD = re.compile(rb"\w+")
+_LARGE = 20_000_000  # bytes of source: for less, a process of its own takes longer than it saves
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +82,9 @@ class Project(Files):
     ) -> None:
         super().__init__(paths, relative_to=relative_to, snapshot=snapshot)
         self.roots = tuple(dict.fromkeys(root for path in paths for root in _roots(path)))
-        self._defined: dict[str, dict[str, None]] | None = None
-        self._headers: dict[str, list[tuple[bytes, bytes]]] | None = None
-        self._derived: dict[str, dict[tuple[str, str], None]] | None = None
+        # In a large tree nearly every trace comes to ask for them, but not at once.
+        headers = partial(headers_in, self.sources)
+        self._headers = begin(headers) if self.size > _LARGE else headers
         self._imports: dict[Outline, dict[str, tuple[str, str | None, int]]] = {}
         self._stars: dict[Outline, list[tuple[str, int]]] = {}
         self._assigned: dict[Outline, set[str]] = {}
@@ -249,7 +248,7 @@ class Project(Files):
         if cls not in self._subclasses:
             self._subclasses[cls] = ()
             found: dict[Class, None] = {}
-            for file, name in self._below().get(cls.name, ()):
+            for file, name in self.headers.below.get(cls.name, ()):
                 outline = self.outline(file)
                 for block in outline.blocks if outline is not None else ():
                     if block.kind == "class" and block.name == name:
@@ -268,7 +267,7 @@ class Project(Files):
     def classes_with(self, name: str, most: int = 1_000) -> list[tuple[Class, Def]]:
         """The classes among the files that define a method of that name themselves; none where they are too many."""
         found: list[tuple[Class, Def]] = []
-        files = self._files_defining().get(name, {})
+        files = self.headers.files.get(name, ())
         if len(files) > most:
             return []
         for file in files:
@@ -280,45 +279,23 @@ class Project(Files):
 
     def defined_in(self, name: str) -> int:
         """How many files define a function or class of that name."""
-        return len(self._files_defining().get(name, ()))
+        return len(self.headers.files.get(name, ()))
 
     def classes_named(self, name: str) -> list[Class]:
         """All classes of that name among the files."""
         found = []
-        for file in self._files_defining().get(name, ()):
+        for file in self.headers.files.get(name, ()):
             outline = self.outline(file)
             for block in outline.blocks if outline is not None else ():
                 if outline is not None and block.kind == "class" and block.name == name:
                     found.append(Class(outline, block))
         return found
 
-    def _files_defining(self) -> dict[str, dict[str, None]]:
-        """The files that may define a function or class of each name."""
-        if self._defined is None:
-            self.searched += 3 * self.size
-            self._defined = {}
-            for file, source in self.sources.items():
-                for name in {*_FUNCTION.findall(source), *(name for name, _ in self._classes().get(file, ()))}:
-                    self._defined.setdefault(name.decode("ascii", "replace"), {})[file] = None
-        return self._defined
-
-    def _below(self) -> dict[str, dict[tuple[str, str], None]]:
-        """For each name the classes, by file and name, that may have it as a base."""
-        if self._derived is None:
-            self._derived = {}
-            for file, classes in self._classes().items():
-                for name, bases in classes:
-                    for base in _WORD.findall(bases):
-                        key = (file, name.decode("ascii", "replace"))
-                        self._derived.setdefault(base.decode("ascii", "replace"), {})[key] = None
-        return self._derived
-
-    def _classes(self) -> dict[str, list[tuple[bytes, bytes]]]:
-        """What may be a class, by file: its name, and its bases as written."""
-        if self._headers is None:
-            self.searched += 2 * self.size
-            self._headers = {file: found for file, source in self.sources.items() if (found := _CLASS.findall(source))}
-        return self._headers
+    @cached_property
+    def headers(self) -> Headers:
+        """The headers of functions and classes in all files."""
+        self.searched += 5 * self.size
+        return self._headers()
 
 
 def imports_of(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, tuple[str, str | None, int]]]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import cast
 
 from eaglelint.exceptions import UnreadableInput, WrongUsage
+from eaglelint.forks import begin
 from eaglelint.trace.conditions import guard_texts
 from eaglelint.trace.follow import Reached, State, follow
 from eaglelint.trace.graph import Edge, Node
@@ -23,9 +25,10 @@ __all__ = ["trace"]
 _MOST_STATES = 4_000
 _MOST_STATES_ON_A_PATH = 20_000
 _MOST_GUESSES = 3
+_MANY = 100  # occurrences: for less, a process of its own takes longer than it saves
 _MOST_CALLS = 80  # of a function that a trace without ends goes back to
 _DEFINES = frozenset(["assignment", "parameter", "mutation"])
-_MOST_SEARCHED = 1_000_000_000
+_MOST_SEARCHED = 650_000_000
 _MOST_SEARCHED_ON_A_PATH = 5_000_000_000
 
 
@@ -100,10 +103,10 @@ def _around(links: Links, seeds: list[Node], accept: Callable[[Node], bool]) -> 
         accept=accept,
     )
     empty = {s.node for s in behind.steps if links.graph.nodes[s.node].constant and not links.graph.into[s.node]}
-    for begin, ends in behind.steps.items():
-        if begin.node in empty:
+    for state, ends in behind.steps.items():
+        if state.node in empty:
             continue
-        plain = State(begin.node)
+        plain = State(state.node)
         ahead.steps.setdefault(plain, {})
         for end, edge in ends.items():
             ahead.add(plain, edge, State(end.node))
@@ -217,10 +220,14 @@ def _occurrences(links: Links, reached: Reached, seeds: list[Node]) -> list[Occu
                 if other is None or (flow.certain and not other.certain) or (other.decides and not flow.decides):
                     known[end] = flow
     name = seeds[0].name if seeds else ""
-    nullness, knowledge = Nullness(links), Known(links)
     mine_first = sorted(ordered, key=lambda number: nodes[number].name != name)
+    search = partial(_values, links, mine_first)
+    values_found = begin(search) if len(ordered) >= _MANY else search
+    nullness = Nullness(links)
     none = {number: nullness.at(nodes[number]) for number in mine_first}
-    values = {number: knowledge.at(nodes[number]) for number in mine_first}
+    values, cut, skipped = values_found()
+    links.cut.update(cut)
+    links.project.skipped.update(skipped)
     return [
         _occurrence(
             nodes[number],
@@ -230,6 +237,13 @@ def _occurrences(links: Links, reached: Reached, seeds: list[Node]) -> list[Occu
         )
         for number in ordered
     ]
+
+
+def _values(links: Links, numbers: list[int]) -> tuple[dict[int, str | None], dict[str, None], dict[str, str]]:
+    """What is known of the value at each node, and what the search for it cut short and skipped."""
+    knowledge = Known(links)
+    values = {number: knowledge.at(links.graph.nodes[number]) for number in numbers}
+    return values, links.cut, links.project.skipped
 
 
 def _real_ends(links: Links, reached: Reached, start: State) -> list[tuple[int, list[Edge]]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eaglelint.exceptions import UnreadableInput, WrongUsage
+from eaglelint.trace import tracer
 from tests.trace.conftest import Tracing, reached
 
 MODES = """\
@@ -229,3 +230,17 @@ def test_what_a_function_inside_returns_is_not_what_its_maker_returns(traced: Tr
         "def run(states):\n    thing = maker(0)\n    out = thing(states)\n    return out\n"
     )
     assert (3, "inside") not in reached(traced("states", source), 14, "states")
+
+
+def test_calls_in_the_same_file_are_followed_before_words_are_looked_for(
+    traced: Tracing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However large the tree is: the way back to the method that calls another one of its class is always told."""
+    monkeypatch.setattr(tracer, "_MOST_SEARCHED", 0)
+    source = (
+        "class Processor:\n    def _pruned(self, states):\n        kept = states[0]\n        return kept\n\n"
+        "    def forward(self, states):\n        mine = self._pruned(states)\n        return mine\n"
+    )
+    found = traced("kept", source)
+    assert (7, "mine") in reached(found, 3, "kept")
+    assert found.notes == ("The value goes to more places than are shown; give --to, --from or fewer paths.",)
