@@ -1,4 +1,4 @@
-"""Whether an engine registers the class that a draft's config names, read from the engine's source."""
+"""Whether an engine registers the class that a draft's config names, from its source or from a profile of it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 from eaglelint.artifacts.checkpoint import Checkpoint
 from eaglelint.artifacts.draft import DraftConfig
 from eaglelint.artifacts.target import TargetConfig
-from eaglelint.survey.facts import Inherited, Join, NormStub, Rotary, Unused
+from eaglelint.finding import Span
+from eaglelint.survey.facts import Inherited, Join, NormStub, Place, Rotary, Unused
 
 if TYPE_CHECKING:
     from eaglelint.engines.base import DraftRegistry
+    from eaglelint.engines.profile import Line, Profile
     from eaglelint.serving import EngineHandle
     from eaglelint.survey.unused import Shapes
 
-__all__ = ["DraftClass", "draft_class"]
+__all__ = ["DraftClass", "draft_class", "recalled_class"]
 
 # What a draft may bring though the target has one too, and the map from its own tokens to the target's.
 _OF_ITS_OWN = ("embed_tokens.weight", "lm_head.weight", "d2t")
@@ -59,7 +61,7 @@ def draft_class(
     rotary: bool = False,
 ) -> DraftClass | None:
     """Look the draft's class up; ``None`` where the config names none, or the source registers no draft at all."""
-    if not draft.architectures or draft.dialect == "speculators" or draft.embedded:
+    if not _names_a_class(draft):
         return None
     from eaglelint.engines.base import DraftRegistry
 
@@ -80,6 +82,34 @@ def draft_class(
     turned = _rotary(handle, draft, kind or draft.kind, target) if rotary and found and target is not None else None
     inherited = _inherited(handle, draft, kind or draft.kind, target) if found and target is not None else ()
     return DraftClass(handle.source.label, names, bool(found), known, join, unused, stubs, turned, inherited)
+
+
+def recalled_class(profile: Profile, draft: DraftConfig) -> DraftClass | None:
+    """What a profile tells of it; ``None`` also where the profile was made before registries were learned."""
+    if not _names_a_class(draft) or not profile.drafts:
+        return None
+    names = (*draft.architectures, *(prefix + name for name in draft.architectures for prefix in profile.prefixes))
+    found = [name for name in names if name in profile.drafts or name in profile.registered]
+    facts = profile.drafts.get(found[0]) if found else None
+    if facts is None:
+        return DraftClass(profile.label, names, bool(found), tuple(profile.drafts))
+    join = None
+    if facts.join is not None:
+        first, line = facts.join
+        order = ("embedding", "hidden state") if first == "embedding" else ("hidden state", "embedding")
+        join = Join(order, _place(profile, line))
+    stubs = tuple(NormStub(cls, _place(profile, line), (found[0],)) for cls, line in facts.norm_stubs)
+    return DraftClass(profile.label, names, True, tuple(profile.drafts), join, norm_stubs=stubs)
+
+
+def _place(profile: Profile, line: Line) -> Place:
+    path, _, number = line.at.rpartition(":")
+    return Place(Span.at(f"{profile.label}: {path}", int(number)), line.code)
+
+
+def _names_a_class(draft: DraftConfig) -> bool:
+    """Whether a registry is asked for the class that the config names; speculators' formats lead to others."""
+    return bool(draft.architectures) and draft.dialect != "speculators" and not draft.embedded
 
 
 def _inherited(handle: EngineHandle, draft: DraftConfig, kind: str, target: TargetConfig) -> tuple[Inherited, ...]:

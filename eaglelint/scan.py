@@ -237,19 +237,20 @@ def _is_another(draft: DraftConfig, target: TargetConfig) -> bool:
 
 
 def _draft_classes(pipeline: PipelineInput, kind: str, facts: Facts) -> tuple[DraftClass, ...]:
-    """What each engine whose source is at hand makes of the draft's class."""
-    if not pipeline.serving or facts.draft is None:
+    """What each engine makes of the draft's class, as its source or its profile tells."""
+    draft = facts.draft
+    if not pipeline.serving or draft is None:
         return ()
-    from eaglelint.draft_class import draft_class
-    from eaglelint.serving import EngineHandle, open_serving
+    from eaglelint.draft_class import draft_class, recalled_class
+    from eaglelint.serving import EngineHandle, ProfileHandle, open_serving
 
-    ends = (open_serving(spec, root=Path.cwd()) for spec in pipeline.serving)
     rotary = facts.trained_rotary is not None
-    classes = (
-        draft_class(end, facts.draft, facts.target, facts.checkpoint, kind=kind, rotary=rotary)
-        for end in ends
-        if isinstance(end, EngineHandle)
-    )
+    classes: list[DraftClass | None] = []
+    for end in (open_serving(spec, root=Path.cwd()) for spec in pipeline.serving):
+        if isinstance(end, EngineHandle):
+            classes.append(draft_class(end, draft, facts.target, facts.checkpoint, kind=kind, rotary=rotary))
+        elif isinstance(end, ProfileHandle):
+            classes.append(recalled_class(end.profile, draft))
     return tuple(found for found in classes if found is not None)
 
 

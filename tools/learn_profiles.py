@@ -1,8 +1,8 @@
 """Learns the bundled profiles anew: ``python tools/learn_profiles.py [NAME==VERSION ...]``.
 
 The releases are those that tests/real/packages.py pins by hash; they are fetched into the tests' cache. Several
-releases take a while: name one to learn it alone, and with ``--class`` some of its classes. ``--check`` compares
-instead of writing.
+releases take a while: name one to learn it alone, and with ``--class`` some of its classes. ``--drafts`` learns the
+classes of drafts alone, in seconds. ``--check`` compares instead of writing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from eaglelint.engines.profile_file import profile_text, read_profile, write_profile  # noqa: E402
-from eaglelint.learn.learn import learn_profile, with_classes  # noqa: E402
+from eaglelint.learn.learn import learn_drafts, learn_profile, with_classes  # noqa: E402
 from tests.real.packages import PROFILED, package_directory  # noqa: E402
 
 PROFILES = ROOT / "eaglelint/engines/profiles"
@@ -27,6 +27,7 @@ def main() -> int:
     parser.add_argument(
         "--class", dest="classes", action="append", default=[], help="learn this one anew, keep the rest"
     )
+    parser.add_argument("--drafts", action="store_true", help="learn the classes of drafts anew, keep the rest")
     parser.add_argument("--check", action="store_true", help="say which are not fresh, and write nothing")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
@@ -38,9 +39,13 @@ def main() -> int:
         path = PROFILES / f"{package.name}-{package.version}.json"
         print(f"learning {release}", file=sys.stderr, flush=True)
         only = tuple(options.classes)
-        profile = learn_profile(package_directory(package), package.name, processes=options.jobs, only=only)
-        if only:
-            profile = with_classes(read_profile(path, path.name), profile)
+        directory = package_directory(package)
+        if options.drafts:
+            profile = learn_drafts(read_profile(path, path.name), directory)
+        else:
+            profile = learn_profile(directory, package.name, processes=options.jobs, only=only)
+            if only:
+                profile = with_classes(read_profile(path, path.name), profile)
         if not options.check:
             write_profile(profile, path)
         elif not path.is_file() or path.read_text("utf-8") != profile_text(profile):

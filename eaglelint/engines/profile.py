@@ -22,8 +22,10 @@ __all__ = [
     "CaptureRule",
     "Case",
     "Conditional",
+    "DraftFacts",
     "KeyNode",
     "Leaf",
+    "Line",
     "Mapping",
     "Outcome",
     "Place",
@@ -220,6 +222,28 @@ class Resolver:
 
 
 @dataclass(frozen=True, slots=True)
+class Line:
+    """A line of code: ``path:line``, the path relative to the package, and how it reads."""
+
+    at: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class DraftFacts:
+    """What a class of drafts does, whatever a draft's config says.
+
+    Attributes:
+        join: Which half of the joined input comes first, and the line that joins the embedding and the hidden state;
+            None where that is not plain.
+        norm_stubs: Classes that stand in for the final norm and drop the residual, each with the line that does so.
+    """
+
+    join: tuple[Literal["embedding", "hidden state"], Line] | None = None
+    norm_stubs: tuple[tuple[str, Line], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
     """One release of an engine.
 
@@ -227,6 +251,10 @@ class Profile:
         resolvers: For each kind of draft how its ids are looked up, by ``nodes``, which they share.
         aliases: Architectures that the engine serves with a class of another name.
         without_capture: Architectures that the engine serves and that capture nothing for a draft.
+        drafts: The classes of drafts that the engine registers, by the names under which it does; empty where that was
+            not learned.
+        registered: The other architectures that it registers, or exchanges for one that it does.
+        prefixes: What it puts before a draft's architecture, to look for that name too.
         sources: How many source files the answers rest on, and a hash over them.
         by_hand: What a person read, and where, for an engine whose source eaglelint does not interpret; such a profile
             has one class, ``any target``.
@@ -240,6 +268,9 @@ class Profile:
     nodes: tuple[Leaf | KeyNode, ...] = ()
     aliases: MappingOf[str, str] = field(default_factory=dict)
     without_capture: tuple[str, ...] = ()
+    drafts: MappingOf[str, DraftFacts] = field(default_factory=dict)
+    registered: tuple[str, ...] = ()
+    prefixes: tuple[str, ...] = ()
     sources: tuple[int, str] = (0, "")
     by_hand: tuple[str, ...] = ()
 

@@ -15,6 +15,7 @@ from eaglelint.engines.base import DraftRegistry
 from eaglelint.engines.profile import Conditional, Mapping, Profile, Resolver, TargetClass
 from eaglelint.exceptions import UnreadableInput
 from eaglelint.learn.conditions import Comparisons, comparisons
+from eaglelint.learn.drafts import with_drafts
 from eaglelint.learn.observe import BASE, DEPTH, DEPTHS, Ids, Subject, questions, random_questions
 from eaglelint.learn.resolvers import NodeTable, Reference, learn_resolver, resolves_alike
 from eaglelint.learn.rules import Sites, fitted, learn_mapping
@@ -23,7 +24,7 @@ from eaglelint.serving import EngineHandle, open_source
 from eaglelint.source.tree import Binding
 from eaglelint.wiring import Wiring
 
-__all__ = ["learn_class", "learn_from", "learn_profile", "source_hash", "with_classes"]
+__all__ = ["learn_class", "learn_drafts", "learn_from", "learn_profile", "source_hash", "with_classes"]
 
 Progress = Callable[[str], None]
 
@@ -60,7 +61,7 @@ def learn_profile(
     progress("its resolvers")
     resolvers, nodes = _resolvers(handle, learned)
     aliases, others = _architectures(handle, classes) if not only else ({}, ())
-    return Profile(
+    profile = Profile(
         engine,
         handle.source.version,
         tuple(table.mappings),
@@ -69,12 +70,19 @@ def learn_profile(
         tuple(nodes.nodes),
         aliases,
         others,
-        source_hash(package),
+        sources=source_hash(package),
     )
+    progress("its classes of drafts")
+    return with_drafts(profile, handle)
+
+
+def learn_drafts(known: Profile, package: Path) -> Profile:
+    """A profile of this release in which the classes of drafts alone were learned anew."""
+    return with_drafts(known, _open(known.engine, str(package)))
 
 
 def with_classes(known: Profile, learned: Profile) -> Profile:
-    """A profile in which some classes and the resolvers, which all classes share, were learned anew.
+    """A profile in which some classes were learned anew, and what does not belong to one: resolvers, and drafts.
 
     Mappings that nothing refers to any more are left out.
     """
@@ -95,6 +103,9 @@ def with_classes(known: Profile, learned: Profile) -> Profile:
         mappings=tuple(table.mappings),
         resolvers=learned.resolvers,
         nodes=learned.nodes,
+        drafts=learned.drafts,
+        registered=learned.registered,
+        prefixes=learned.prefixes,
     )
 
 

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 
+from eaglelint.artifacts.draft import DraftConfig
+from eaglelint.draft_class import recalled_class
 from eaglelint.engines.formula import IdsCondition, depth_formula
 from eaglelint.engines.profile import (
     CaptureRule,
     Case,
+    DraftFacts,
     KeyNode,
     Leaf,
+    Line,
     Mapping,
     Outcome,
     Profile,
@@ -66,7 +71,20 @@ PROFILE = Profile(
     ),
     aliases={"AA": "A"},
     without_capture=("B",),
+    drafts={
+        "EagleA": DraftFacts(
+            ("hidden state", Line("srt/models/a_eagle.py:7", "torch.cat([hidden, embeds])")),
+            (("NoNorm", Line("srt/models/a_eagle.py:3", "return x")),),
+        ),
+        "AEagle": DraftFacts(),
+    },
+    registered=("A", "AA", "B"),
+    prefixes=("Eagle",),
 )
+
+
+def draft(*architectures: str) -> DraftConfig:
+    return DraftConfig.parse("config.json", json.dumps({"architectures": architectures}).encode())
 
 
 def slots(ids: tuple[int, ...] | str, num_layers: int = 12) -> str:
@@ -130,6 +148,42 @@ def test_a_config_that_was_not_foreseen_is_unknown() -> None:
         wiring = recall(PROFILE, "A", "eagle3", 12, draft_data={key: value})
         assert (wiring.status, wiring.slots) == ("unknown", ())
         assert f"what the engine makes of {key}" in (wiring.reason or "")
+
+
+@pytest.mark.parametrize(
+    ("architectures", "names", "registered"),
+    [
+        (("AEagle",), ("AEagle", "EagleAEagle"), True),
+        (("B",), ("B", "EagleB"), True),
+        (("C",), ("C", "EagleC"), False),
+        (("C", "B"), ("C", "B", "EagleC", "EagleB"), True),
+    ],
+)
+def test_the_classes_of_drafts(architectures: tuple[str, ...], names: tuple[str, ...], registered: bool) -> None:
+    """A draft's class is looked for under its own name and with the engine's prefixes."""
+    found = recalled_class(PROFILE, draft(*architectures))
+    assert found is not None
+    assert (found.names, found.registered, found.known) == (names, registered, ("EagleA", "AEagle"))
+    assert (found.join, found.norm_stubs) == (None, ())
+
+
+def test_what_a_class_of_drafts_does() -> None:
+    """Its lines are shown with the release."""
+    found = recalled_class(PROFILE, draft("EagleA"))
+    assert found is not None
+    assert found.join is not None
+    assert found.join.order == ("hidden state", "embedding")
+    assert (str(found.join.place), found.join.place.code) == (
+        "sglang 1.2.3: srt/models/a_eagle.py:7",
+        "torch.cat([hidden, embeds])",
+    )
+    (stub,) = found.norm_stubs
+    assert (stub.cls, str(stub.gives), stub.drafts) == ("NoNorm", "sglang 1.2.3: srt/models/a_eagle.py:3", ("EagleA",))
+
+
+def test_a_profile_without_classes_of_drafts_says_nothing_of_them() -> None:
+    """One that was learned before registries were does not mean that an engine registers nothing."""
+    assert recalled_class(replace(PROFILE, drafts={}, registered=(), prefixes=()), draft("C")) is None
 
 
 def test_places() -> None:

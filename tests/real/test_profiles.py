@@ -66,6 +66,11 @@ def test_a_bundled_profile_is_fresh(package: Package) -> None:
         for kind, (index, sites) in cls.mappings.items():
             told, lines = known.mappings[kind]
             assert (bundled.mappings[told], lines) == (learned.mappings[index], sites), (name, kind)
+    assert (bundled.drafts, bundled.registered, bundled.prefixes) == (
+        learned.drafts,
+        learned.registered,
+        learned.prefixes,
+    )
 
 
 @pytest.mark.parametrize("package", READ, ids=_named)
