@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from eaglelint.source.values import BoundMethod, Branch, Instance, Norm, Partial, Tensor, TensorBuffer, Term, Unknown
 
 __all__ = ["Meeting", "NotJoinable", "inessential", "join", "same", "same_effects"]
+
+
+_LONG = 400
 
 
 class NotJoinable(Exception):
@@ -43,8 +47,9 @@ class Meeting:
 
 
 def _name_of(terms: frozenset[Term]) -> str:
-    """A name that two sums share only where they are equal."""
-    return " + ".join(sorted(f"{t.what}#{t.serial}" if isinstance(t, Branch) else repr(t) for t in terms)) or "nothing"
+    """A name that two sums share only where they are equal; not the names of what it is made of, which would add up."""
+    name = " + ".join(sorted(f"{t.what}#{t.serial}" if isinstance(t, Branch) else repr(t) for t in terms)) or "nothing"
+    return name if len(name) <= _LONG else hashlib.sha256(name.encode()).hexdigest()
 
 
 def same(left: Any, right: Any, seen: frozenset[tuple[int, int]] = frozenset()) -> bool:
