@@ -237,6 +237,8 @@ def _set_item(machine: Machine, receiver: Any, key: Any, value: Any, site: Site)
         call_value(machine, BoundMethod(method, receiver), (key, value), {}, site)
     elif isinstance(receiver, dict):
         if _hashable(key):
+            if machine.keyed is not None:
+                machine.keyed(key, value, site)
             machine.heap.set(receiver, key, sited(value, site))
     elif isinstance(receiver, list):
         machine.heap.touch(receiver)

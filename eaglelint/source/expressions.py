@@ -33,6 +33,7 @@ from eaglelint.source.values import (
     Tensor,
     TensorBuffer,
     Unknown,
+    Weight,
 )
 
 __all__ = ["evaluate", "evaluate_index", "iterate", "truth"]
@@ -263,6 +264,8 @@ def _comp_for(
             known = truth(evaluate(machine, test.test, frame))
             if known is None:
                 return False
+            if machine.tested is not None:
+                machine.tested(test.test, frame)
             keep = keep and known
         if not keep:
             continue
@@ -304,6 +307,9 @@ def _dict_comp(machine: Machine, node: cst.DictComp, frame: Frame) -> Any:
     )
     if pairs is None:
         return Unknown("a dict comprehension over something unknown")
+    if machine.keyed is not None:
+        for key, value in pairs:
+            machine.keyed(key, value, Site(frame.slice, node))
     try:
         return machine.heap.born(dict(pairs))
     except TypeError:
@@ -557,6 +563,8 @@ def _tensor_item(machine: Machine, tensor: Tensor, key: Any, site: Site) -> Any:
     from eaglelint.source.assign import part_of
 
     term = tensor.single()
+    if isinstance(term, Weight):
+        return tensor
     if isinstance(term, Cat) and isinstance(key, tuple):
         if all(part is None or part == slice(None) for part in key) or key[-1:] == (slice(None),):
             return tensor

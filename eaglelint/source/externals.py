@@ -11,6 +11,7 @@ from eaglelint.source.expressions import iterate
 from eaglelint.source.lookup import opaque_layers
 from eaglelint.source.machine import Machine
 from eaglelint.source.operators import normed, whole
+from eaglelint.source.patterns import call_re
 from eaglelint.source.slices import Site
 from eaglelint.source.values import (
     Cat,
@@ -25,6 +26,7 @@ from eaglelint.source.values import (
     Tensor,
     TensorBuffer,
     Unknown,
+    Weight,
 )
 
 __all__ = ["call_external"]
@@ -103,6 +105,8 @@ def call_external(
         return Tensor(whole(args[0]).terms, whole(args[0]).site)
     if name in _KEEPING_FUNCTIONS:
         return whole(args[0]) if args else Unknown(name)
+    if name.startswith("re."):
+        return call_re(machine, name, args, kwargs, site)
     if short == "partial" and name.startswith("functools"):
         return Partial(args[0], args[1:], kwargs) if args else Unknown(name)
     if short == "islice":
@@ -209,7 +213,7 @@ def _cat(machine: Machine, args: _Args, kwargs: dict[str, Any], site: Site | Non
     )
     if not parts:
         return Unknown("a concatenation of nothing")
-    if isinstance(axis, int) and axis in (-1, 1, 2):
+    if (isinstance(axis, int) and axis in (-1, 1, 2)) or all(isinstance(part.single(), Weight) for part in parts):
         result = Tensor.of(Cat(parts))
         if site is not None:
             machine.record("cat", "", result, site)

@@ -33,6 +33,7 @@ from eaglelint.source.values import (
     TensorBuffer,
     TensorView,
     Unknown,
+    Weight,
 )
 
 __all__ = [
@@ -404,6 +405,8 @@ def _class_of(receiver: Any) -> ClassValue:
 
 
 def _tensor_attribute(machine: Machine, receiver: Any, name: str) -> Any:
+    if name == "shape" and isinstance(receiver, Tensor) and isinstance(receiver.single(), Weight):
+        return Unknown("the shape of a weight")
     if name in ("shape",) and isinstance(receiver, Tensor):
         return Instance(None, name="shape", attrs={"of": receiver}, payload=(*machine.leading, Dim(1)))
     if name in ("T", "mT", "data") and isinstance(receiver, Tensor):

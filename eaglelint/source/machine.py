@@ -238,6 +238,8 @@ class Machine:
         )
         self.config_defaults = True  # what a target's config does not say has the defaults of its class
         self.constructing: Callable[[Any, tuple[Any, ...], dict[str, Any]], None] | None = None
+        self.tested: Callable[[Any, Any], None] | None = None  # called with each condition that is read, and its frame
+        self.keyed: Callable[[Any, Any, Site], None] | None = None  # called with what is put into a dict, and its key
         self.outside: Callable[[Any, str], Any] | None = None
         self.outside_call: Callable[[Any, str, tuple[Any, ...], dict[str, Any], Site | None], Any] | None = None
         self.module_variable: Callable[[Any, str], Any] | None = None  # how a module's variable is computed

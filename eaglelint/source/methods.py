@@ -10,7 +10,7 @@ from eaglelint.source.expressions import iterate
 from eaglelint.source.machine import Machine, Raised
 from eaglelint.source.operators import binary, holds_unknown, whole
 from eaglelint.source.slices import Site
-from eaglelint.source.values import Cat, Dim, ModuleItems, Tensor, TensorBuffer, TensorView, Unknown
+from eaglelint.source.values import Cat, Dim, ModuleItems, Tensor, TensorBuffer, TensorView, Unknown, Weight
 
 __all__ = ["call_builtin_method"]
 
@@ -50,6 +50,8 @@ _KEEPING = frozenset(
         "unbind",
     ]
 )
+
+_NUMBERS = frozenset(["size", "dim", "numel", "item", "tolist", "element_size", "stride", "data_ptr"])
 
 
 def call_builtin_method(
@@ -221,13 +223,15 @@ def _tensor_method(
         buffer = TensorBuffer(site=site)
         machine.heap.born(buffer.writes)
         return buffer
+    if isinstance(receiver.single(), Weight) and not name.endswith("_") and name not in _NUMBERS:
+        return _of_weight(receiver, name, args, kwargs)
     if name in ("split", "chunk", "unbind", "tensor_split"):
         return _parts(machine, receiver, name, args, kwargs)
     if name in ("narrow", "index_select") and (kwargs.get("dim", args[0] if args else None)) != 0:
         return machine.opaque(f"the tensor method {name} may choose features", site)
     if name in _KEEPING:
         return receiver
-    if name in ("size", "dim", "numel", "item", "tolist", "element_size", "stride", "data_ptr"):
+    if name in _NUMBERS:
         return Unknown(f"{name} of a tensor")
     if name == "copy_" and args and isinstance(whole(args[0]), Tensor):
         return machine.overwrite(receiver, whole(args[0]))
@@ -239,6 +243,20 @@ def _tensor_method(
     if carries_stream(machine, receiver) and machine.layer != -1:
         return machine.opaque(f"the tensor method {name} is not followed", site)
     return machine.branch(f"tensor.{name}")
+
+
+def _of_weight(weight: Tensor, name: str, args: _Args, kwargs: dict[str, Any]) -> Any:
+    """What a method makes of a weight: the weight, or as many parts of it as are asked for."""
+    if name not in ("split", "chunk", "unbind", "tensor_split", "split_with_sizes"):
+        return weight
+    size = (
+        args[0] if args else next((kwargs[key] for key in ("split_size", "split_sizes", "chunks") if key in kwargs), 0)
+    )
+    if isinstance(size, list | tuple) and name in ("split", "split_with_sizes"):
+        return (weight,) * len(size)
+    if name == "chunk" and isinstance(size, int):
+        return (weight,) * size
+    return Unknown(f"the parts of a weight after {name}")
 
 
 def _parts(machine: Machine, tensor: Tensor, name: str, args: _Args, kwargs: dict[str, Any]) -> Any:

@@ -200,6 +200,8 @@ def _test(machine: Machine, test: cst.BaseExpression, frame: Frame) -> bool | No
 
 def _truth(machine: Machine, test: cst.BaseExpression, frame: Frame) -> bool | None:
     value = evaluate(machine, test, frame)
+    if machine.tested is not None:
+        machine.tested(test, frame)
     known = truth(value)
     return decided(machine, value) if known is None else known
 

@@ -48,6 +48,7 @@ __all__ = [
     "TensorView",
     "Term",
     "Unknown",
+    "Weight",
 ]
 
 
@@ -57,6 +58,13 @@ __all__ = [
 @dataclass(frozen=True, slots=True)
 class Input:
     """What the stream starts from: the embedding, or a placeholder for a layer's input."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """A named tensor of a state dict; what is done to it alone leaves it the same one."""
 
     name: str
 
@@ -103,7 +111,7 @@ class Opaque:
     part: tuple[int, ...] = ()
 
 
-Term = Input | Branch | Norm | Cat | Opaque
+Term = Input | Weight | Branch | Norm | Cat | Opaque
 
 
 @dataclass(frozen=True, slots=True)

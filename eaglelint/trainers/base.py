@@ -51,6 +51,7 @@ class Run:
         layer_ids: The ids that the run's config or command line names; None where it names none.
         draft: The draft config that the training starts from.
         target: The target's config.
+        names: The tensors of a checkpoint at hand, for converters of other stacks' checkpoints.
         way: How the states come to the trainer: from a ``dump``, ``online``, or by the name of an engine.
     """
 
@@ -60,6 +61,7 @@ class Run:
     draft: Mapping[str, Any] = field(default_factory=dict)
     target: Mapping[str, Any] = field(default_factory=dict)
     way: str = "dump"
+    names: tuple[str, ...] = ()
 
     @property
     def offline(self) -> bool:

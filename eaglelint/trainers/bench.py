@@ -132,6 +132,17 @@ class Bench:
             raise NotFollowed(f"{module.display} has no class {name}")
         return ClassValue(module, info)
 
+    def method(self, instance: Instance, name: str) -> Function:
+        """A method of an object.
+
+        Raises:
+            NotFollowed: There is none.
+        """
+        found = find_method(self.machine, instance.cls, name) if instance.cls is not None else None
+        if found is None:
+            raise NotFollowed(f"{instance.name} has no {name}")
+        return found
+
     def has(self, file: str) -> bool:
         """Whether the package has that file."""
         return self.tree.is_file(self.path(file))
@@ -183,7 +194,7 @@ class Bench:
         Raises:
             NotFollowed: They do not, or none ends.
         """
-        returned = self._outcomes(work, what)
+        returned = self.outcomes(work, what)
         first = returned[0]
         if len(returned) > 1 and any(plain(other.value) != plain(first.value) for other in returned[1:]):
             decisions = [
@@ -199,9 +210,14 @@ class Bench:
         Raises:
             NotFollowed: None does.
         """
-        return [outcome.value for outcome in self._outcomes(work, what)]
+        return [outcome.value for outcome in self.outcomes(work, what)]
 
-    def _outcomes(self, work: Callable[[], Any], what: str) -> list[Outcome]:
+    def outcomes(self, work: Callable[[], Any], what: str) -> list[Outcome]:
+        """The paths through a piece of work that end.
+
+        Raises:
+            NotFollowed: None does.
+        """
         machine = self.machine
         machine.begin()
         machine.layer = -1

@@ -13,6 +13,7 @@ from eaglelint.wiring import Condition, Evidence, Slot, Status, Wiring
 
 if TYPE_CHECKING:
     from eaglelint.serving import ServingEnd
+    from eaglelint.trainers.weights import WeightMap
 
 __all__ = ["Engines", "StackTraining", "TrainerHandle"]
 
@@ -114,6 +115,17 @@ class TrainerHandle:
         return StackTraining(
             run, _wired(captured, states, fed, step), ids, step, capture, fed, exported, tuple(problems)
         )
+
+    def weights(self, run: Run) -> tuple[tuple[WeightMap, ...], tuple[str, ...]]:
+        """What the stack's exporters make of the names of a draft's tensors, and what could not be followed."""
+        from eaglelint.trainers.exporters import EXPORTERS
+
+        found: list[WeightMap] = []
+        problems: list[str] = []
+        for exporter in EXPORTERS.get(self.trainer.name, ()):
+            bench = self.bench(run.num_layers)
+            _try(lambda exporter=exporter, bench=bench: found.extend(exporter(bench, run)), problems)  # type: ignore[misc]
+        return tuple(found), tuple(problems)
 
     def _fed(self, run: Run, states: int, ids: int) -> Fed:
         count = run.num_layers

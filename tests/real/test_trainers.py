@@ -13,8 +13,19 @@ from eaglelint.serving import open_serving
 from eaglelint.trainers.base import Run
 from eaglelint.trainers.stack import Engines, StackTraining
 from eaglelint.trainers.trained import trained_by
+from eaglelint.trainers.weights import rules_of
 from tests.real import packages
-from tools.trainer_tables import EXPLICIT, PAGES, RELEASES, ROOT, Sources, train
+from tools.trainer_tables import (
+    EXPLICIT,
+    PAGES,
+    RELEASES,
+    ROOT,
+    TARGET,
+    Sources,
+    foreign_names,
+    starting_draft,
+    train,
+)
 
 pytestmark = pytest.mark.real
 
@@ -212,6 +223,88 @@ def test_an_engine_that_captures_fewer_states_than_it_is_asked_for(sources: Sour
     found = handle.derive(Run("eagle3", 32, (3, 7, 11), {}, {}, "dump"), engines).wiring
     assert (found.status, found.slots, found.label) == ("unknown", (), None)
     assert found.reason == "vllm 0.13.0 captures 3 states for the 4 ids [3, 7, 11, 32]"
+
+
+# Read by a person in the named releases: the exporter's option, and what it renames and leaves out, with the line.
+WEIGHTS: list[tuple[tuple[str, object], str, str, dict[str, tuple[tuple[str, ...], int]]]] = [
+    (
+        SPECFORGE,
+        "eagle3",
+        "--to sglang",
+        {"draft_model.embed_tokens.weight": ((), 318), "draft_model.*": (("*",), 315)},
+    ),
+    (SPECULATORS_9, "eagle3", "convert", {"midlayer.*": (("layers.0.*",), 208)}),
+    (SPECULATORS_9, "eagle3", "in training", {"verifier_lm_head.weight": ((), 39)}),
+    (SPECULATORS_5, "eagle3", "convert", {"midlayer.*": (("layers.0.*",), 193)}),
+    # Its class has layers.0: what a checkpoint of SafeAILab's calls midlayer is left out without a word.
+    (SPECULATORS_4, "eagle3", "convert", {"midlayer.*": ((), 183)}),
+    (SPECULATORS_3, "eagle3", "convert", {"midlayer.*": ((), 183)}),
+    (
+        SPECULATORS_9,
+        "dflash",
+        "convert",
+        {
+            "*.qkv_proj.*": (("*.q_proj.*", "*.k_proj.*", "*.v_proj.*"), 187),
+            "*.g_proj.*": ((), 207),
+            "aux_hidden_norms.*": ((), 207),
+            "t2d": ((), 220),
+            "d2t": ((), 220),
+        },
+    ),
+    (MODELOPT, "eagle3", "", {"eagle_module.*": (("*",), 173)}),
+    (MODELOPT, "dflash", "", {"dflash_module.*": (("*",), 348), "dflash_module.*.rotary_emb.*": ((), 346)}),
+    (
+        TORCHSPEC,
+        "eagle3",
+        "--vllm",
+        {
+            "draft_model.*": (("*",), 237),
+            "draft_model.midlayer.*": (("layers.0.*",), 142),
+            "draft_model.t2d": ((), 235),
+            "draft_model.d2t": ((), 235),
+        },
+    ),
+    (EAGLE, "eagle3", "", {"embed_tokens.weight": ((), 349)}),
+    (ANGELSLIM, "eagle3", "with DeepSpeed ZeRO-3", {"embed_tokens.weight": ((), 355)}),
+]
+
+
+@pytest.mark.parametrize(("pin", "kind", "option", "rules"), WEIGHTS)
+def test_what_an_exporter_renames_and_leaves_out(
+    sources: Sources,
+    pin: tuple[str, object],
+    kind: str,
+    option: str,
+    rules: dict[str, tuple[tuple[str, ...], int]],
+) -> None:
+    """By running it on the names of the draft's class; a converter, on those that SafeAILab's trainer saves."""
+    handle = sources.stack(*pin)  # type: ignore[arg-type]
+    if handle is None:
+        pytest.skip(f"{pin[1]} cannot be had here")
+    names = foreign_names(sources) if kind == "eagle3" else ()
+    maps, _ = handle.weights(Run(kind, 32, None, starting_draft(kind, None, pin[0]), TARGET, names=names))
+    found = next(weights for weights in maps if weights.option == option)
+    assert {before: (after, line) for before, after, _, line in rules_of(found)} == rules
+
+
+@pytest.mark.parametrize(
+    ("pin", "trained"),
+    [
+        (SPECFORGE, {"draft_model.embed_tokens.weight": False}),
+        (EAGLE, {"embed_tokens.weight": False}),
+        # Nothing in the package freezes it.
+        (ANGELSLIM, {"embed_tokens.weight": True}),
+    ],
+)
+def test_whether_what_is_left_out_was_trained(
+    sources: Sources, pin: tuple[str, object], trained: dict[str, bool]
+) -> None:
+    """As the code that builds the draft, and that which starts the training, freezes it."""
+    handle = sources.stack(*pin)  # type: ignore[arg-type]
+    if handle is None:
+        pytest.skip(f"{pin[1]} cannot be had here")
+    maps, _ = handle.weights(Run("eagle3", 32, None, starting_draft("eagle3", None, pin[0]), TARGET))
+    assert {saved.name: saved.trained for saved in maps[0].left_out} == trained
 
 
 @pytest.mark.parametrize("page", PAGES)

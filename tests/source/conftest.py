@@ -38,17 +38,17 @@ def sources(tmp_path: Path) -> Sources:
 def interpret(sources: Sources) -> Interpret:
     """What the interpreter makes of ``main()`` in a module of this source."""
 
-    def run(source: str, **files: str) -> Any:
+    def run(source: str, *, args: tuple[Any, ...] = (), **files: str) -> Any:
         tree = sources({"program.py": source, **{f"{name}.py": text for name, text in files.items()}})
-        return call_main(tree)
+        return call_main(tree, args=args)
 
     return run
 
 
-def call_main(tree: SourceTree, machine: Machine | None = None) -> Any:
+def call_main(tree: SourceTree, machine: Machine | None = None, args: tuple[Any, ...] = ()) -> Any:
     module = tree.module("program")
     assert module is not None, tree.unreadable
     found = tree.resolve(module, "main")
     assert isinstance(found, Binding) and isinstance(found.item, FunctionInfo)
     with deep_recursion():
-        return call_value(machine or Machine(tree), Function(module, found.item), (), {}, None)
+        return call_value(machine or Machine(tree), Function(module, found.item), args, {}, None)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from eaglelint.source.machine import Raised
-from eaglelint.source.values import Unknown
+from eaglelint.source.values import Tensor, Unknown, Weight
 
 # Each is the body of a function; what stands above a line of dashes stands at the top of its module.
 PROGRAMS = [
@@ -50,6 +50,11 @@ PROGRAMS = [
     "it = enumerate('abc')\nfor i, c in it:\n    break\nreturn list(it)",
     "it = map(int, '123')\na = sum(it)\nreturn [a, sum(it)]",
     "it = zip('ab', 'cd')\nreturn [dict(it), dict(it)]",
+    # patterns
+    "import re\nreturn [re.sub(r'layers\\.(\\d+)', r'blocks.\\1', 'a.layers.3.b'), re.split(r'\\.', 'a.b'), re.findall(r'\\d', 'a1b2')]",
+    "import re\nP = re.compile(r'^(.+\\.experts)\\.(\\d+)\\.(?P<what>up|down)$')\nm = P.match('mtp.experts.12.up')\nreturn [m.group(1), int(m.group(2)), m['what'], m.groups(), m.group(1, 3), m.end(), P.match('x')]",
+    "import re\nreturn re.sub('[0-9]+', lambda m: str(int(m.group()) + 1), 'layers.9.norm.10')",
+    "import re\nreturn ['yes' if re.search('embed', k) else 'no' for k in ('embed_tokens', 'norm')]",
     # dicts and sets
     "d = {'a': 1}\nd['b'] = 2\nd.update({'c': 3}, e=5)\nd.setdefault('a', 9)\nd.setdefault('f', 6)\nreturn d",
     "d = {'a': 1, 'b': 2, 'c': 3}\ndel d['a']\nx = d.pop('b')\ny = d.pop('zz', None)\nreturn [d, x, y, list(d.items()), 'c' in d]",
@@ -325,3 +330,43 @@ def test_attributes_set_by_a_literal_name(interpret: Any) -> None:
             return getattr(holder, "captured", False), hasattr(holder, "captured")
     """
     assert interpret(source) == (False, False)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["(a+)+b", "(a|aa)+$", ".*.*.*.*x", r"(a)\\1", "(a{1,9}){1,9}", "["],
+)
+def test_a_costly_pattern_is_not_tried(interpret: Any, pattern: str) -> None:
+    """It comes out of foreign code: one that may search for ever gives an unknown value."""
+    found = interpret(f"""
+        import re
+
+        def main():
+            return re.match({pattern!r}, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa")
+    """)
+    assert isinstance(found, Unknown)
+
+
+def test_what_a_pattern_does_not_tell_is_unknown(interpret: Any) -> None:
+    """Flags, a text that is read at run time, and a group that there is not."""
+    source = """
+        import os, re
+
+        def main():
+            text = os.path.join(ROOT, "a")
+            return re.compile("a", re.I), re.sub("a", "b", text), re.match("a", "a").group("name")
+    """
+    assert all(isinstance(item, Unknown) for item in interpret(source))
+
+
+def test_a_weight_stays_one_whatever_is_done_to_it(interpret: Any) -> None:
+    """Cloned, cast, cut or split, a named tensor of a state dict is that tensor; its size is not known."""
+    machine_source = """
+        def main(weight):
+            first, second, third = weight.split([4, 2, 2], dim=0)
+            return weight.clone().to("cpu")[:3], first, third.contiguous(), weight.shape[0]
+    """
+    weight = Tensor.of(Weight("qkv_proj.weight"))
+    *same, size = interpret(machine_source, args=(weight,))
+    assert same == [weight] * 3
+    assert isinstance(size, Unknown)
