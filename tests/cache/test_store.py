@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,22 @@ def later(monkeypatch: pytest.MonkeyPatch) -> None:
     """An hour from now, when the files of a test are old."""
     now = module._now
     monkeypatch.setattr(module, "_now", lambda: now() + HOUR)
+
+
+@pytest.fixture(autouse=True)
+def _closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Each store that a test opens is closed in the end."""
+    opened: list[Store] = []
+    start = Store.__init__
+
+    def noted(store: Store, directory: Path, **options: int) -> None:
+        opened.append(store)
+        start(store, directory, **options)
+
+    monkeypatch.setattr(Store, "__init__", noted)
+    yield
+    for store in opened:
+        store.close()
 
 
 def database(directory: Path) -> sqlite3.Connection:
