@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from eaglelint.artifacts.tokenizer import Tokenizer, TokenizerPair
     from eaglelint.draft_class import DraftClass
     from eaglelint.draft_modules import DraftModules
-    from eaglelint.exported import Dropped
+    from eaglelint.exported import Dropped, WeightMap
     from eaglelint.practice import Practice
     from eaglelint.survey.facts import EngineFacts, Join, Place, Refusal, Rotary
     from eaglelint.wiring import Wiring
@@ -70,7 +70,8 @@ class Facts:
     ``built`` is what that class builds and loads, where the checkpoint's header is known.
     ``trained_rotary`` says which numbers of a head that code turns together, and ``uncounted_positions`` are
     parameters of rotary embeddings in it that are never read.
-    ``dropped`` is what the run of a training stack set and the draft's config does not say.
+    ``dropped`` is what the run of a training stack set and the draft's config does not say; ``weight_maps`` is what
+    each of its exporters makes of the names of the draft's tensors.
 
     ``elsewhere`` is what the newest bundled release of each engine would feed the draft, where nobody named an engine.
 
@@ -98,6 +99,7 @@ class Facts:
     trained_rotary: Rotary | None = None
     uncounted_positions: tuple[Place, ...] = ()
     dropped: tuple[Dropped, ...] = ()
+    weight_maps: tuple[WeightMap, ...] = ()
     practice: Practice | None = None
     dump: Dump | None = None
     parent: Checkpoint | None = None

@@ -187,6 +187,7 @@ def gather(
         engines,
         _elsewhere(pipeline, options, draft, kind, target),
         dropped=trained.dropped,
+        weight_maps=trained.weights,
         practice=trained.practice,
         dump=dump,
     )

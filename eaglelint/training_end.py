@@ -16,7 +16,7 @@ from eaglelint.wiring import Condition, Slot, Wiring
 
 if TYPE_CHECKING:
     from eaglelint.artifacts.dump import Dump
-    from eaglelint.exported import Dropped
+    from eaglelint.exported import Dropped, WeightMap
     from eaglelint.practice import Practice
     from eaglelint.serving_end import End
     from eaglelint.survey.facts import Join
@@ -35,6 +35,7 @@ class Trained:
     notes: tuple[str, ...] = ()
     dropped: tuple[Dropped, ...] = ()
     practice: Practice | None = None
+    weights: tuple[WeightMap, ...] = ()
 
 
 def training_end(
@@ -118,7 +119,7 @@ def _by_stack(
         named=bool(captured_by),
         display={path: display_path(path) for path in pipeline.training},
     )
-    by_stack = Trained(found.wiring, found.problems, found.notes, found.dropped)
+    by_stack = Trained(found.wiring, found.problems, found.notes, found.dropped, weights=found.weights)
     code = tuple(
         path for path in pipeline.training if path.suffix.lower() == ".py" and path.is_file() and path not in found.own
     )
@@ -142,7 +143,7 @@ def _with_own_code(by_stack: Trained, code: tuple[Path, ...], target: TargetConf
             condition = Condition(f"if {names}, which could not be followed, captures as the stack itself does")
             wiring = replace(wiring, status=status, conditions=(*wiring.conditions, condition))
     problems = by_stack.problems + own.problems
-    return Trained(wiring, problems, (*by_stack.notes, note), by_stack.dropped, own.practice)
+    return Trained(wiring, problems, (*by_stack.notes, note), by_stack.dropped, own.practice, by_stack.weights)
 
 
 def _code_of(pipeline: PipelineInput) -> tuple[Path, ...]:

@@ -186,7 +186,9 @@ def weight_rows(handle: TrainerHandle, kind: str, foreign: tuple[str, ...]) -> I
         if found.added:
             texts.append(f"added: {', '.join(f'`{name}`' for name in found.added)}")
         label = f"weights, {found.option}" if found.option else "weights"
-        lines = ", ".join(dict.fromkeys(f"`{path}:{line}`" for *_, path, line in rules)) or _step(found.step)
+        lines = (
+            ", ".join(dict.fromkeys(f"`{path}:{line}`" for *_, path, line in rules)) or f"`{found.path}:{found.line}`"
+        )
         yield f"| {label} | {'; '.join(texts) or 'names as they are'} | {lines} |"
     if not maps and not problems:
         yield "| weights | unknown: what saves them is not followed | |"

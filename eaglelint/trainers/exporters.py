@@ -10,6 +10,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
+from eaglelint.exported import WeightMap
 from eaglelint.source.calls import call_value, construct
 from eaglelint.source.lookup import get_attribute
 from eaglelint.source.values import BoundMethod, ClassValue, External, Function, Instance, Partial, Unknown
@@ -17,7 +18,7 @@ from eaglelint.trainers.base import Run, step
 from eaglelint.trainers.bench import Bench, NotFollowed
 from eaglelint.trainers.parameters import Named, build
 from eaglelint.trainers.spoken import spoken_names
-from eaglelint.trainers.weights import WeightMap, conversion
+from eaglelint.trainers.weights import conversion
 
 __all__ = ["EXPORTERS"]
 
@@ -120,7 +121,7 @@ def _torchspec(bench: Bench, run: Run) -> Iterator[WeightMap]:
     _freeze(bench, model, "freeze_embedding", frozen, named)
     extract = bench.function(converter, "_extract_model_weights")
     prepare = bench.function(converter, "_prepare_export_tensors")
-    for option, for_vllm in (("", False), ("--vllm", True)):
+    for option, for_vllm in (("without --vllm", False), ("--vllm", True)):
 
         def save(state: _State, for_vllm: bool = for_vllm) -> Any:
             extracted = call_value(bench.machine, extract, (state,), {}, None)
@@ -221,7 +222,7 @@ def _angelslim(bench: Bench, run: Run) -> Iterator[WeightMap]:
     draft = _first_class(bench, f"{train}/models/draft/llama_eagle3.py", run, "Eagle3LlamaForCausalLM")
     model, named = _module(bench, draft, run)
     file = f"{train}/trainer/eagle3_trainer.py"
-    name = next(name for name in bench.module(file).index.classes if name.endswith("Eagle3Trainer"))
+    name = next((name for name in bench.module(file).index.classes if name.endswith("Eagle3Trainer")), "Eagle3Trainer")
     saving = bench.function(file, f"{name}._save_zero3_model")
     saved: list[Any] = []
     held = get_attribute(bench.machine, model, "state_dict")

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from eaglelint.exceptions import EaglelintError
+from eaglelint.exported import WeightMap
 from eaglelint.trainers.base import Captured, Export, Fed, HandOver, Run, Step, Trainer, TrainerSource
 from eaglelint.trainers.bench import Bench, NotFollowed
 from eaglelint.wiring import Condition, Evidence, Slot, Status, Wiring
 
 if TYPE_CHECKING:
     from eaglelint.serving import ServingEnd
-    from eaglelint.trainers.weights import WeightMap
 
 __all__ = ["Engines", "StackTraining", "TrainerHandle"]
 
@@ -118,14 +118,19 @@ class TrainerHandle:
 
     def weights(self, run: Run) -> tuple[tuple[WeightMap, ...], tuple[str, ...]]:
         """What the stack's exporters make of the names of a draft's tensors, and what could not be followed."""
+        from eaglelint.derive import deep_recursion
+        from eaglelint.source.machine import BudgetExceeded, Raised
         from eaglelint.trainers.exporters import EXPORTERS
 
         found: list[WeightMap] = []
         problems: list[str] = []
         for exporter in EXPORTERS.get(self.trainer.name, ()):
-            bench = self.bench(run.num_layers)
-            _try(lambda exporter=exporter, bench=bench: found.extend(exporter(bench, run)), problems)  # type: ignore[misc]
-        return tuple(found), tuple(problems)
+            try:
+                with deep_recursion():
+                    found.extend(exporter(self.bench(run.num_layers), run))
+            except (BudgetExceeded, NotFollowed, Raised, RecursionError, SyntaxError) as error:
+                problems.append(str(error))
+        return tuple(replace(weights, stack=self.label) for weights in found), tuple(problems)
 
     def _fed(self, run: Run, states: int, ids: int) -> Fed:
         count = run.num_layers

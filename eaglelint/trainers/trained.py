@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from eaglelint.artifacts.draft import DraftConfig
 from eaglelint.artifacts.target import TargetConfig
 from eaglelint.exceptions import WrongUsage
-from eaglelint.exported import Dropped
+from eaglelint.exported import Dropped, WeightMap
 from eaglelint.provenance import contradiction
 from eaglelint.trainers.base import Run
 from eaglelint.trainers.public import TRAINERS, open_trainer
@@ -40,6 +40,7 @@ class Trained:
     notes: tuple[str, ...] = ()
     dropped: tuple[Dropped, ...] = ()
     own: tuple[Path, ...] = ()
+    weights: tuple[WeightMap, ...] = ()
 
 
 def trained_by(
@@ -104,7 +105,8 @@ def trained_by(
             text = "if the run's own config named no other layer ids: the exporter does not write them"
             wiring = _with(wiring, text)
     problems = (*recipe.problems, *handle.problems)
-    return Trained(wiring, problems, notes, tuple(_dropped(handle, run, draft, recipe)), tuple(own))
+    weights, _ = handle.weights(run)
+    return Trained(wiring, problems, notes, tuple(_dropped(handle, run, draft, recipe)), tuple(own), weights)
 
 
 def _dumps(handle: TrainerHandle, path: Path) -> str | None:

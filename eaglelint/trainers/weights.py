@@ -3,69 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from eaglelint.exported import Saved, WeightMap
 from eaglelint.source.machine import Outcome
 from eaglelint.source.slices import Site
 from eaglelint.source.values import Cat, Env, Frame, Tensor, Weight
 from eaglelint.trainers.bench import Bench, NotFollowed, Step, names_of
 from eaglelint.trainers.parameters import Named, state_of
 
-__all__ = ["Saved", "WeightMap", "conversion", "rules_of"]
-
-
-@dataclass(frozen=True, slots=True)
-class Saved:
-    """What becomes of one tensor of the trainer's.
-
-    Attributes:
-        name: Its name in the state dict that the exporter is given; ``layers.0.*`` stands for a module's.
-        written: The names under which it is written, several where it is split; none where it is left out.
-        path: Where that is decided: file and line.
-        trained: Whether training changes it; None where that is not known.
-        condition: What that holds for, ``when ...``; empty where it always does.
-        built: Where the trainer's class builds it, file and line.
-    """
-
-    name: str
-    written: tuple[str, ...]
-    path: str
-    line: int
-    trained: bool | None = None
-    condition: str = ""
-    built: tuple[str, int] = ("", 0)
-
-    @property
-    def renamed(self) -> bool:
-        return self.written != (self.name,)
-
-
-@dataclass(frozen=True, slots=True)
-class WeightMap:
-    """What an exporter, called in one certain way, writes of the tensors that it is given.
-
-    Attributes:
-        step: The exporter.
-        names: What becomes of each tensor.
-        added: The names that it writes besides.
-        option: How it is called: ``--vllm``; empty where there is but one way.
-        provisos: What the whole holds for, ``if ...``.
-    """
-
-    step: Step
-    names: tuple[Saved, ...]
-    added: tuple[str, ...] = ()
-    option: str = ""
-    provisos: tuple[str, ...] = ()
-
-    def source_of(self, written: str) -> Saved | None:
-        """The tensor that is written under a name, where it had another one before."""
-        return next((saved for saved in self.names if saved.renamed and written in saved.written), None)
-
-    @property
-    def left_out(self) -> tuple[Saved, ...]:
-        return tuple(saved for saved in self.names if not saved.written)
+__all__ = ["conversion", "rules_of"]
 
 
 def conversion(
@@ -101,7 +48,7 @@ def conversion(
         _becomes(item, step, outcomes, [names.get(item.name, ()) for names, _ in found], watch) for item in named
     )
     added = tuple(name for name in found[0][1] if all(name in more for _, more in found))
-    return WeightMap(step, saved, added, **more)
+    return WeightMap(step.path, step.line, saved, added, **more)
 
 
 def _becomes(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from eaglelint.artifacts.checkpoint import Checkpoint
+from eaglelint.artifacts.decoder_layers import place_in_layers
 from eaglelint.artifacts.draft import DraftConfig
-from eaglelint.finding import Finding
+from eaglelint.finding import Finding, Related, Span
 from eaglelint.rule import Facts, Rule
 
 from .._header import layers_of, state_counts, stated_by, target_width
@@ -19,6 +20,7 @@ def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
     draft, checkpoint = facts.draft, facts.checkpoint
     if draft is None or checkpoint is None or not checkpoint.complete or draft.kind in ("unknown", "mtp"):
         return
+    yield from _lost(rule, facts, draft, checkpoint)
     missing = list(_missing(facts, draft, checkpoint))
     if not missing:
         return
@@ -28,9 +30,44 @@ def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
         draft.key_span("architectures") or draft.span(),
         confidence="certain",
         annotation=f"{len(checkpoint.tensors)} tensors in the checkpoint",
+        related=tuple(_left_out(facts, names)),
         help="Save the checkpoint with all of the draft's own weights.",
         identity=("missing", *names),
     )
+
+
+def _left_out(facts: Facts, names: list[str]) -> Iterator[Related]:
+    """The exporters of the stack that trained the draft which leave out what is missing."""
+    for weights in facts.weight_maps:
+        for saved in weights.left_out:
+            layer = place_in_layers(saved.name) is not None and "decoder layer" in names
+            if layer or any(f".{saved.name}".endswith(f".{name}") for name in names):
+                text = f"{saved.name} by {weights.label}"
+                yield Related("left out", text, Span.at(saved.path, saved.line))
+
+
+def _lost(rule: Rule, facts: Facts, draft: DraftConfig, checkpoint: Checkpoint) -> Iterator[Finding]:
+    """What training changed and the exporter leaves out: served is the target's, as far as an engine has one."""
+    for weights in facts.weight_maps:
+        for saved in weights.left_out:
+            module = saved.name.rpartition(".")[0].rpartition(".")[2]
+            if not saved.trained or saved.condition or not module or _has(checkpoint, module):
+                continue
+            unless = f", {' and '.join(weights.provisos)}" if weights.provisos else ""
+            yield rule.finding(
+                f"{saved.name} was trained{unless}, and {weights.label} leaves it out: served is the target's, or one "
+                "that nothing fills",
+                draft.key_span("architectures") or draft.span(),
+                confidence="possible" if weights.provisos else "likely",
+                severity="note" if weights.provisos else "warning",
+                annotation=f"{checkpoint.path} has none",
+                related=(
+                    Related("left out", saved.name, Span.at(saved.path, saved.line)),
+                    *((Related("built", module, Span.at(*saved.built)),) if saved.built[0] else ()),
+                ),
+                help=f"Export it with the rest, or keep {module} frozen in training.",
+                identity=("lost", saved.name),
+            )
 
 
 def _missing(facts: Facts, draft: DraftConfig, checkpoint: Checkpoint) -> Iterator[tuple[str, str]]:

@@ -16,6 +16,7 @@ from .._messages import joined_with_and
 
 if TYPE_CHECKING:
     from eaglelint.draft_modules import DraftModules
+    from eaglelint.exported import WeightMap
 
 __all__ = ["RULE"]
 
@@ -29,7 +30,7 @@ def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
     if draft is None or checkpoint is None or draft.embedded or draft.kind in ("unknown", "mtp"):
         return
     for built in facts.built:
-        yield from _by_loader(rule, draft, checkpoint, built)
+        yield from _by_loader(rule, draft, checkpoint, built, facts.weight_maps)
     groups: tuple[tuple[list[Tensor], tuple[str, ...], str], ...] = (
         (_fc(checkpoint), _FC_FLAGS, "EAGLE heads of vLLM read eagle_fc_bias, EAGLE-3 heads of SGLang bias"),
         (_of_layers(checkpoint, "self_attn", _is_biased(draft)), ("attention_bias", "qkv_bias", "bias"), ""),
@@ -53,7 +54,9 @@ def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _by_loader(rule: Rule, draft: DraftConfig, checkpoint: Checkpoint, built: DraftModules) -> Iterator[Finding]:
+def _by_loader(
+    rule: Rule, draft: DraftConfig, checkpoint: Checkpoint, built: DraftModules, maps: tuple[WeightMap, ...]
+) -> Iterator[Finding]:
     """What the loader of the engine's draft class, followed with the checkpoint's names, leaves out or overwrites."""
     from eaglelint.draft_modules import modules_of
 
@@ -70,9 +73,13 @@ def _by_loader(rule: Rule, draft: DraftConfig, checkpoint: Checkpoint, built: Dr
             "initialised",
             place,
             confidence="certain",
-            related=(*loader, Related("built", module.path, Span.at(module.file, module.line))),
+            related=(
+                *loader,
+                Related("built", module.path, Span.at(module.file, module.line)),
+                *_renamed(maps, f"{name}.weight"),
+            ),
             help=f"Rename {theirs} to {own.removeprefix('model.')} in the checkpoint, or serve with a release that "
-            "takes its names.",
+            f"takes its names.{_otherwise(maps, name, module.path)}",
             identity=("left out", built.engine, *left),
         )
     sources: dict[str, list[str]] = {}
@@ -90,6 +97,27 @@ def _by_loader(rule: Rule, draft: DraftConfig, checkpoint: Checkpoint, built: Dr
                 help="Keep the one that belongs there, or serve with a class that has a place for each.",
                 identity=("overwritten", built.engine, path, *names),
             )
+
+
+def _renamed(maps: tuple[WeightMap, ...], name: str) -> Iterator[Related]:
+    """The exporters of the stack that trained the draft which write a tensor under this name."""
+    for weights in maps:
+        found = weights.before(name)
+        if found is not None:
+            before, saved = found
+            yield Related("renamed", f"{before} by {weights.label}", Span.at(saved.path, saved.line))
+
+
+def _otherwise(maps: tuple[WeightMap, ...], name: str, path: str) -> str:
+    """The way of exporting that writes the name which the class has, as a sentence."""
+    before = {found[1].name for weights in maps if (found := weights.before(f"{name}.weight")) is not None}
+    for weights in maps:
+        after = weights.after(f"{name}.weight")
+        others = [saved.written[0] for saved in weights.names if saved.name in before and len(saved.written) == 1]
+        for written in (*others, *(() if after is None else (after[0],))):
+            if f".{path}.weight".endswith(f".{written}"):
+                return f" {weights.label} writes it as {written}."
+    return ""
 
 
 def _prefixes(name: str, path: str) -> tuple[str, str]:

@@ -93,6 +93,25 @@ def test_a_function_that_is_missing_is_said(specforge: TrainerHandle, engines: E
     assert any("capture.py" in problem for problem in handle.problems)
 
 
+def test_an_exporter_that_is_not_there_or_does_not_parse_is_said(specforge: TrainerHandle, tmp_path: Path) -> None:
+    """A sentence with the file, and no weights."""
+    import shutil
+
+    run = Run("eagle3", 32, target=TARGET)
+    weights, problems = specforge.weights(run)
+    assert weights == () and len(problems) == 1 and "llama3_eagle.py is not there" in problems[0]
+    copy = tmp_path / "stack"
+    shutil.copytree(PROJECTS / "mini-specforge", copy)
+    drafts = copy / "specforge/modeling/draft"
+    drafts.mkdir(parents=True)
+    (drafts / "llama3_eagle.py").write_text(
+        "from torch import nn\n\n\nclass LlamaForCausalLMEagle3(nn.Module):\n    def __init__(self, config):\n"
+        "        self.fc = nn.Linear(3, 1)\n        self.fc.weight.requires_grad = config.nothing\n"
+    )
+    weights, problems = open_trainer(f"specforge@{copy}", root=Path.cwd()).weights(run)
+    assert weights == () and "AttributeError" in problems[0] and "nothing" in problems[0]
+
+
 def test_what_trained_by_names() -> None:
     """Stacks are told from conventions; what is not there is said in a sentence."""
     assert is_trainer("specforge@x") and not is_trainer("layer-output")

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
+from eaglelint.exported import Saved, WeightMap
 from eaglelint.source.calls import call_value, construct
 from eaglelint.source.tree import SourceTree
 from eaglelint.trainers.base import step
 from eaglelint.trainers.bench import Bench, NotFollowed
 from eaglelint.trainers.parameters import Named, build
 from eaglelint.trainers.spoken import spoken_names
-from eaglelint.trainers.weights import WeightMap, conversion, rules_of
+from eaglelint.trainers.weights import conversion, rules_of
 
 NAMES = ("midlayer.fc.weight", "midlayer.norm.weight", "embed_tokens.weight", "t2d", "rotary_emb.inv_freq")
 
@@ -211,9 +212,28 @@ def test_renamings_in_short(tmp_path: Path) -> None:
         ("midlayer.*", ("layers.0.*",)),
         ("old.*", ()),
     ]
-    source = found.source_of("layers.0.a.weight")
-    assert source is not None and (source.name, source.line) == ("midlayer.a.weight", 4)
-    assert found.source_of("fc.weight") is None
+    source = found.before("layers.0.a.weight")
+    assert source is not None and (source[0], source[1].line) == ("midlayer.a.weight", 4)
+    assert found.before("fc.weight") is None
+
+
+def test_a_name_before_and_after() -> None:
+    """A star stands for the same text on both sides; what the trainer keeps before a name does not matter."""
+    names = (
+        Saved("draft_model.midlayer.*", ("layers.0.*",), "export.py", 1),
+        Saved("model.fc.weight", ("fc.weight",), "", 1),
+    )
+    weights = WeightMap("export.py", 1, names)
+    assert [found and found[0] for found in map(weights.before, ("layers.0.norm.weight", "fc.weight", "d2t"))] == [
+        "draft_model.midlayer.norm.weight",
+        "model.fc.weight",
+        None,
+    ]
+    assert [found and found[0] for found in map(weights.after, ("fc.weight", "draft_model.midlayer.a", "d2t"))] == [
+        None,
+        "layers.0.a",
+        None,
+    ]
 
 
 MODULE = """
