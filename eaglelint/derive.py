@@ -15,7 +15,7 @@ from eaglelint.finding import Span
 from eaglelint.source.assumptions import stated
 from eaglelint.source.identify import Stream
 from eaglelint.source.lookup import get_attribute
-from eaglelint.source.machine import Budget, BudgetExceeded, Event, Machine, Outcome, Raised, TooLong
+from eaglelint.source.machine import Budget, BudgetExceeded, Event, LayerLoop, Machine, Outcome, Raised, TooLong
 from eaglelint.source.operators import whole
 from eaglelint.source.slices import Site
 from eaglelint.source.stubs import load_stubs
@@ -170,6 +170,11 @@ class Deriver:
     def unread(self) -> tuple[tuple[str, str], ...]:
         """The lists of layers that were stored, by class and attribute, and that no run has read afterwards."""
         return tuple(place for place, read in self._machine.lists.items() if not read)
+
+    @property
+    def loops(self) -> dict[str, LayerLoop]:
+        """The functions that were seen to call decoder layers, by qualified name."""
+        return self._machine.loops
 
     @property
     def steps(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -23,6 +23,7 @@ from eaglelint.engines.transformers import Transformers
 from eaglelint.engines.vllm import VLLM
 from eaglelint.exceptions import UnreadableInput, WrongUsage
 from eaglelint.sharing import OpenSources, open_sources
+from eaglelint.source.machine import Budget
 from eaglelint.source.snapshot import Snapshot
 from eaglelint.source.tree import Binding, SourceTree
 from eaglelint.survey.facts import Refusal, Run
@@ -103,11 +104,16 @@ class EngineHandle:
     def run(self, request: ServingRequest) -> Run:
         """The wiring, and what rules may know of how it came about."""
         from eaglelint.survey.classes import run_of
+        from eaglelint.survey.injected import injected_late
 
         def derive() -> Run:
             deriver = Deriver(self.engine, self.source, request.num_layers, deployment=request.deployment)
             home = self.source.tree.display(definition(request).module.path.parent)
-            return run_of(deriver.derive(request), None, home)
+            run = run_of(deriver.derive(request), None, home)
+            if run.wiring.status != "exact":
+                return run
+            late = injected_late(self.engine, self.source, request, deriver.loops, Budget())
+            return replace(run, injected_late=late)
 
         return self.remember("run", request, derive)
 

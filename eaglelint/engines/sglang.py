@@ -248,7 +248,8 @@ class SGLang:
         method = get_attribute(machine, model, "forward")
         if not isinstance(method, BoundMethod):
             raise Raised("AttributeError", f"{model.name} has no forward", None)
-        batch = stand_in(machine, "forward_batch", input_embeds=None, mm_inputs=None)
+        images = Unknown("the images of the batch", present=True) if machine.deployment.on("images") else None
+        batch = stand_in(machine, "forward_batch", input_embeds=None, mm_inputs=images)
         arguments: dict[str, Any] = {
             "input_ids": Unknown("input_ids", present=True),
             "positions": Unknown("positions", present=True),

@@ -8,7 +8,7 @@ from typing import Any
 
 import libcst as cst
 
-from eaglelint.engines.base import EngineSource, adopt_named_class, stand_in, token_indices
+from eaglelint.engines.base import EngineSource, adopt_named_class, hidden_state, stand_in, token_indices
 from eaglelint.engines.loading import Trial
 from eaglelint.engines.vllm_loading import config_of_draft, load_draft
 from eaglelint.engines.vllm_registry import draft_class, registered, target_class, target_classes
@@ -322,7 +322,7 @@ class VLLM:
             "input_ids": token_indices(machine, "input_ids"),
             "positions": token_indices(machine, "positions"),
             "intermediate_tensors": received,
-            "inputs_embeds": None,
+            "inputs_embeds": hidden_state() if machine.deployment.on("images") and received is None else None,
         }
         result = call_value(machine, method, (), arguments, None)
         if machine.stage < machine.deployment.number("pp") - 1:

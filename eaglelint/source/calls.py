@@ -14,7 +14,7 @@ from eaglelint.source.construct import REST, bind_arguments, function_node, run_
 from eaglelint.source.effort import follow, may_have_collected, may_have_written
 from eaglelint.source.externals import call_external
 from eaglelint.source.lookup import MISSING, class_mro, find_method, get_attribute, global_value, list_payload
-from eaglelint.source.machine import BudgetExceeded, Machine, TooLong
+from eaglelint.source.machine import BudgetExceeded, LayerLoop, Machine, TooLong
 from eaglelint.source.methods import call_builtin_method
 from eaglelint.source.modules import call_module_method
 from eaglelint.source.operators import add_tensors, normed, whole
@@ -457,6 +457,8 @@ def _run(
         outer = frame.env.outer
         frame.env = Env({}, outer)
         frame.env.variables = bind_arguments(machine, node.params, args, kwargs, frame, defaults)
+        if frame.function in machine.entering:
+            machine.entering[frame.function](frame.env.variables)
         if isinstance(node, cst.Lambda):
             return evaluate(machine, node.body, frame)
         return run_function_body(machine, node, frame)
@@ -590,6 +592,9 @@ def _call_instance(
     from eaglelint.source.layers import call_layer
 
     if instance.layer is not None and not machine.in_layer:
+        if caller is not None and caller.function not in machine.loops:
+            absent = frozenset(name for name, value in caller.env.variables.items() if value is None)
+            machine.loops[caller.function] = LayerLoop(caller.slice, machine.depth, absent)
         result = call_layer(machine, instance, args, kwargs, site)
         for hook in machine.after_forward.get(id(instance), ()):
             changed = call_value(machine, hook, (instance, args, result), {}, site)

@@ -291,7 +291,7 @@ def _unknown_comprehension(machine: Machine, node: Any, frame: Frame) -> Any:
     source = evaluate(machine, node.for_in.iter, frame)
     if isinstance(source, Tensor):
         return Tensor.of(Opaque("a comprehension over a tensor", Site(frame.slice, node)))
-    return Unknown(f"a comprehension over {frame.slice.code(node.for_in.iter)}")
+    return Unknown(f"a comprehension over {frame.slice.code(node.for_in.iter)}", present=True)
 
 
 def _set_comp(machine: Machine, node: cst.SetComp, frame: Frame) -> Any:
@@ -306,7 +306,7 @@ def _dict_comp(machine: Machine, node: cst.DictComp, frame: Frame) -> Any:
         lambda inner: (evaluate(machine, node.key, inner), evaluate(machine, node.value, inner)),
     )
     if pairs is None:
-        return Unknown("a dict comprehension over something unknown")
+        return Unknown("a dict comprehension over something unknown", present=True)
     if machine.keyed is not None:
         for key, value in pairs:
             machine.keyed(key, value, Site(frame.slice, node))

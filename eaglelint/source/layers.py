@@ -186,6 +186,8 @@ def _summarised(
     )
     for name in summary.in_place:
         machine.heap.set(machine.in_place, name, None)
+    if summary.read is not None:
+        machine.heap.set(machine.read, layer.layer, _substitute_tensor(machine, summary.read, inputs))
     for box, key, changed in summary.changes:
         machine.heap.set(box, key, _substitute(machine, changed, inputs))
     written = [(actual[index], _substitute_tensor(machine, new, inputs)) for index, new in summary.written]
@@ -198,7 +200,7 @@ def _summarised(
 class _Summary:
     """What any layer of a class does to its inputs: to the boxes that hold them, in place, and what it returns.
 
-    ``in_place``: the norms it runs that may add in place.
+    ``in_place``: the norms it runs that may add in place; ``read``: what its first norm was given.
     """
 
     value: Any
@@ -206,6 +208,7 @@ class _Summary:
     holders: list[Tensor]
     written: list[tuple[int, Tensor]]
     in_place: tuple[str, ...]
+    read: Tensor | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +242,7 @@ def _summarise(
         left_something = len(machine.events) > events or len(machine.faults) > faults
         written = [(i, new) for i, holder in enumerate(holders) if (new := machine.current(holder)) is not holder]
         in_place = tuple(machine.in_place)
+        read = machine.read.get(_ANY_LAYER)
         redo = machine.heap.rollback(inner)
         changes = _changes(machine, machine.heap.net(redo, inner), args, kwargs)
     finally:
@@ -246,7 +250,7 @@ def _summarise(
         machine.heap.rollback(mark)
     if len(outcomes) != 1 or outcomes[0].raised is not None or left_something or changes is None:
         return None
-    return _Summary(outcomes[0].value, changes, holders, written, in_place)
+    return _Summary(outcomes[0].value, changes, holders, written, in_place, read)
 
 
 def _changes(

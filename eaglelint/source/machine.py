@@ -11,7 +11,7 @@ from eaglelint.deployment import Deployment
 from eaglelint.source.assumptions import Assumption, assumed, assumptions_of
 from eaglelint.source.heap import CacheList, Heap, Lazily, Mark, Redo
 from eaglelint.source.same import Meeting, NotJoinable, inessential, join, same, same_effects
-from eaglelint.source.slices import Site
+from eaglelint.source.slices import Site, Slice
 from eaglelint.source.tree import SourceTree
 from eaglelint.source.values import (
     BoundMethod,
@@ -32,6 +32,7 @@ __all__ = [
     "BudgetExceeded",
     "Decision",
     "Event",
+    "LayerLoop",
     "LayerPass",
     "Machine",
     "NeedsDecision",
@@ -145,6 +146,15 @@ class LayerPass:
     output: tuple[Tensor, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class LayerLoop:
+    """A function that calls decoder layers: its code, how deep its call is nested, which variables were None then."""
+
+    slice: Slice
+    depth: int
+    absent: frozenset[str]
+
+
 @dataclass(slots=True)
 class _Scope:
     prefix: list[int]
@@ -216,6 +226,7 @@ class Machine:
         self.passes: dict[int, LayerPass] = self.heap.cache()
         self.leading: tuple[int, ...] = (7,)  # a tensor's axes before its features: tokens, neither none nor one
         self.after_forward: dict[int, tuple[Any, ...]] = self.heap.cache()  # the hooks of a module, by its identity
+        self.read: dict[int, Tensor] = self.heap.cache()  # what each layer computes from: what its first norm was given
         self.order: list[tuple[int, int]] = CacheList()  # the layers that ran: how many there are, and which it was
         self.elsewhere: list[int] = CacheList()  # from which layer on they were run in a way that is not followed
         self.final: list[tuple[int, Tensor]] = CacheList()
@@ -245,6 +256,9 @@ class Machine:
         self.module_variable: Callable[[Any, str], Any] | None = None  # how a module's variable is computed
         self.patches: dict[tuple[str, str], Any] = {}  # what was set on classes and on things outside the sources
         self.followed: set[tuple[str, int]] = set()  # the functions that were called, by file and line
+        self.loops: dict[str, LayerLoop] = {}  # the functions that call decoder layers, by qualified name
+        # What is done to a function's arguments as it begins, by its qualified name.
+        self.entering: dict[str, Callable[[dict[str, Any]], None]] = {}
         self.globals: dict[tuple[str, str], Any] = {}
         self._stages: dict[int, tuple[dict[Any, Any], dict[tuple[str, str], Any]]] = {}
         self._branches: dict[Any, Any] = self.heap.cache()

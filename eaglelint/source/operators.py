@@ -67,7 +67,10 @@ def whole(value: Any) -> Any:
 
 def normed(machine: Machine, tensor: Tensor) -> Tensor:
     """The norm of a tensor. Outside the layers, the last one is the model's final norm."""
-    if not machine.in_layer:
+    if machine.in_layer:
+        if machine.layer not in machine.read:
+            machine.heap.set(machine.read, machine.layer, tensor)
+    else:
         machine.heap.touch(machine.final)
         machine.final.append((machine.layer, tensor))
     return Tensor.of(Norm(tensor))

@@ -16,6 +16,7 @@ from eaglelint.source.machine import Budget, Event, Machine
 from eaglelint.source.tree import Binding
 from eaglelint.source.values import ClassValue
 from eaglelint.survey.facts import ClassFacts, Counting, Place, Run, Stored
+from eaglelint.survey.injected import injected_late
 from eaglelint.survey.places import place_of, place_of_definition
 from eaglelint.wiring import LayerIds
 
@@ -92,6 +93,9 @@ def _survey(engine: Engine, source: EngineSource, binding: Binding, *, stages: b
             break
         last = middle = None
     works = bool(default.slots) and all(slot.known for slot in default.slots)
+    if works and default.wiring.status == "exact":
+        every = _request(binding, tuple(boundary - engine.usual_offset for boundary in range(1, SURVEY_LAYERS)))
+        default = replace(default, injected_late=injected_late(engine, source, every, deriver.loops, _BUDGET))
     return replace(
         class_facts(source, engine, binding),
         default=default,

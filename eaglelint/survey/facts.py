@@ -15,6 +15,7 @@ __all__ = [
     "EngineFacts",
     "GraphsBeforeIds",
     "Inherited",
+    "InjectedLate",
     "Join",
     "JoinedWhileNone",
     "KeyRead",
@@ -57,6 +58,25 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
+class InjectedLate:
+    """States that are captured without features that are added to them before anything is computed from them.
+
+    Attributes:
+        boundaries: Which: h[k] for each k, in order.
+        name: The argument of the loop over the layers that the features stem from.
+        capture: The line that captures them.
+        taken: Where the first of the features is taken from the argument.
+        counted: How many features the argument was taken to hold, where the code asks it.
+    """
+
+    boundaries: tuple[int, ...]
+    name: str
+    capture: Place
+    taken: Place
+    counted: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """What a target class makes of one list of ids, or of none.
 
@@ -73,6 +93,8 @@ class Run:
         complete: Whether each decoder layer was seen to run once, in order.
         missing: Attributes that are read and that nothing sets.
         uncopied: Slots that share their memory with what a norm may have added to since.
+        injected_late: States that are captured before features from outside are added to them. For the default list,
+            all states but the last are looked at.
     """
 
     ids: LayerIds
@@ -87,6 +109,7 @@ class Run:
     complete: bool = False
     missing: tuple[tuple[str, Place], ...] = ()
     uncopied: tuple[int, ...] = ()
+    injected_late: tuple[InjectedLate, ...] = ()
 
     @property
     def slots(self) -> tuple[Slot, ...]:

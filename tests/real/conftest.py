@@ -11,6 +11,7 @@ from eaglelint.serving import EngineHandle, open_serving
 from tests.real.packages import (
     LMDEPLOY_0_14_0,
     SGLANG_0_5_9,
+    SGLANG_0_5_12,
     SGLANG_0_5_23,
     TRANSFORMERS_5_24_0,
     VLLM_0_13_0,
@@ -24,6 +25,7 @@ _PACKAGES = {
     (package.name, package.version): package
     for package in (
         SGLANG_0_5_9,
+        SGLANG_0_5_12,
         SGLANG_0_5_23,
         VLLM_0_13_0,
         VLLM_0_19_1,

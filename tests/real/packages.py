@@ -26,6 +26,7 @@ __all__ = [
     "MODELOPT_0_47_0",
     "PROFILED",
     "SGLANG_0_5_9",
+    "SGLANG_0_5_12",
     "SGLANG_0_5_23",
     "SPECFORGE_0_2_0",
     "SPECULATORS_0_3_0",
@@ -73,6 +74,7 @@ class Checkout:
 
 
 SGLANG_0_5_9 = Package("sglang", "0.5.9", "8a936c4d25fea605f44254e533cff2144c73ceffbc1f8738aba393461bbb64d1")
+SGLANG_0_5_12 = Package("sglang", "0.5.12", "4ed786a38655851fd055ef57380c34d29b87753b53f63457309f51e5bf48c2e6")
 SGLANG_0_5_23 = Package("sglang", "0.5.23", "00b3cd5b265ac76c64185fbb6b95424f324ddd9f428d0306b77bc9db9d859937")
 LMDEPLOY_0_14_0 = Package("lmdeploy", "0.14.0", "4983231306733c7a6928eab0229c8c3898e0c28f9614a5955b3b82766bd71b30")
 SPECFORGE_0_2_0 = Package("specforge", "0.2.0", "fbc79517adf483c6a8beea52561b1a8c8c8a99a54c820b47d2033a73966b55b0")
