@@ -261,6 +261,8 @@ CASES: tuple[Case, ...] = (
          project({"speculators_model_type": "dflash", "mask_token_id": 5, "aux_hidden_state_layer_ids": [2, 18, 33]})),
     Case("ggml-org/llama.cpp#18039", "a converter that ignores the config's ids", ("CFG001",),
          converted([24, 30, 36]), project(ids([23, 29, 35]), varied(MINI, num_hidden_layers=48), engine="mini-sglang")),
+    Case("sgl-project/SpecForge#431", "Qwen3-VL's first states differ by the features of images", ("CAP007",),
+         of_page("CAP007", "Served to a draft"), of_page("CAP007", "Later states")),
     Case("NVIDIA/Model-Optimizer#300", "the default formula on a target of four layers", ("CAP004",),
          project(ids([2, 2, 1]), varied(TARGET, num_hidden_layers=4)), project(ids([0, 1, 2]), varied(TARGET, num_hidden_layers=4))),
     Case("NVIDIA/Model-Optimizer#1271", "even spacing gives one layer several times", ("CAP004",),
