@@ -6,6 +6,7 @@ embedding that was looked up or handed in, or a hidden state.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -24,6 +25,8 @@ __all__ = ["join_of", "joins_in"]
 
 Origin = Literal["embedding", "hidden state"]
 _CATS = frozenset(["torch.cat", "torch.concat", "torch.concatenate"])
+_WEIGHS = re.compile(r"(?:^|_)(?:gate|confidence)(?:_|$)")
+_HELD = ("hidden_states", "hidden_state", "input_embeds", "inputs_embeds")
 
 
 def join_of(modules: Iterable[SourceModule]) -> Join | None:
@@ -45,7 +48,10 @@ def joins_in(module: SourceModule) -> Iterator[Join]:
 
 
 def _joins(function: _Function, piece: Slice) -> Iterator[Join]:
+    aside = {id(value) for value in _weighing(function, piece)}
     for node in walk(piece.body[0]):
+        if id(node) in aside:
+            continue
         match node:
             case cst.Call(
                 func=func,
@@ -55,6 +61,16 @@ def _joins(function: _Function, piece: Slice) -> Iterator[Join]:
                 if all(len(origin) == 1 for origin in origins) and origins[0] != origins[1]:
                     (first,), (second,) = origins
                     yield Join((first, second), place_of_node(piece, node))
+
+
+def _weighing(function: _Function, piece: Slice) -> Iterator[cst.BaseExpression]:
+    """What gates and confidence heads are fed: they weigh what the draft has computed, and are not its input."""
+    for node in walk(piece.body[0]):
+        if isinstance(node, cst.Call) and _WEIGHS.search(piece.code(node.func).rpartition(".")[2]):
+            for argument in node.args:
+                yield argument.value
+                if isinstance(argument.value, cst.Name):
+                    yield from function.assigned.get(argument.value.value, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +104,7 @@ class _Function:
                     inner.append(func.value)
                 return frozenset(origin for part in inner for origin in self.origins(part, passed))
             case cst.Attribute(attr=cst.Name(value=name)):
-                return _by_name(name) if name.endswith(("hidden_states", "hidden_state")) else frozenset()
+                return _by_name(name) if name.endswith(_HELD) else frozenset()
             case cst.Name(value=name) if name not in passed:
                 values = [value for value in self.assigned.get(name, []) if not _is_the_join(value, self.piece)]
                 found = {origin for value in values for origin in self.origins(value, passed | {name})}
@@ -97,6 +113,11 @@ class _Function:
                 return frozenset(found)
             case cst.Name(value=name) if name in self.parameters:
                 return _by_name(name)
+            case cst.Subscript(
+                value=cst.Name(value=holder), slice=[cst.SubscriptElement(cst.Index(cst.SimpleString() as key))]
+            ) if holder in self.parameters:  # kwargs["hidden_states"]
+                text = str(key.evaluated_value)
+                return _by_name(text) if text.endswith(_HELD) else frozenset()
             case cst.Subscript(value=value):
                 return self.origins(value, passed)
             case cst.IfExp(body=body, orelse=orelse):

@@ -33,6 +33,18 @@ E, H = "embedding", "hidden state"
             "    return hidden_states",
             [(H, E)],
         ),
+        (  # ModelOpt 0.47.0, modeling_eagle.py: a hook before the attention
+            "def f(self, module, args, kwargs):\n    embeds = self.layers[0].input_layernorm(self._input_embeds)\n"
+            "    kwargs['hidden_states'] = torch.cat((embeds, self.norm(kwargs['hidden_states'])), dim=-1)",
+            [(E, H)],
+        ),
+        # ModelOpt 0.47.0, modeling_dspark.py: a gate and a confidence head are fed what the draft has computed.
+        ("def f(self, hidden, prev_emb):\n    return self.gate_proj(torch.cat([hidden, prev_emb], dim=-1))", []),
+        (
+            "def f(self, hidden, prev_emb):\n    both = torch.cat([hidden, prev_emb], dim=-1)\n"
+            "    return self.confidence_proj(both)",
+            [],
+        ),
         ("def f(self, x, y):\n    return torch.cat([x, y], dim=-1)", []),
         ("def f(self, embeds):\n    return torch.cat([embeds, embeds], dim=-1)", []),
         (
