@@ -185,6 +185,7 @@ def weight_rows(handle: TrainerHandle, kind: str, foreign: tuple[str, ...]) -> I
         texts = [*kept, *([f"left out: {', '.join(lost)}"] if lost else [])]
         if found.added:
             texts.append(f"added: {', '.join(f'`{name}`' for name in found.added)}")
+        texts += [f"`{saved.name}` only {saved.condition}" for saved in found.names if saved.condition]
         label = f"weights, {found.option}" if found.option else "weights"
         lines = (
             ", ".join(dict.fromkeys(f"`{path}:{line}`" for *_, path, line in rules)) or f"`{found.path}:{found.line}`"

@@ -42,7 +42,7 @@ def _left_out(facts: Facts, names: list[str]) -> Iterator[Related]:
         for saved in weights.left_out:
             layer = place_in_layers(saved.name) is not None and "decoder layer" in names
             if layer or any(f".{saved.name}".endswith(f".{name}") for name in names):
-                text = f"{saved.name} by {weights.label}"
+                text = f"{saved.name} by {weights.label}{f', {saved.condition}' if saved.condition else ''}"
                 yield Related("left out", text, Span.at(saved.path, saved.line))
 
 

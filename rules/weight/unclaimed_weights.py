@@ -105,7 +105,8 @@ def _renamed(maps: tuple[WeightMap, ...], name: str) -> Iterator[Related]:
         found = weights.before(name)
         if found is not None:
             before, saved = found
-            yield Related("renamed", f"{before} by {weights.label}", Span.at(saved.path, saved.line))
+            condition = f", {saved.condition}" if saved.condition else ""
+            yield Related("renamed", f"{before} by {weights.label}{condition}", Span.at(saved.path, saved.line))
 
 
 def _otherwise(maps: tuple[WeightMap, ...], name: str, path: str) -> str:

@@ -161,24 +161,21 @@ def test_the_line_that_leaves_out_or_renames(tmp_path: Path) -> None:
 
 
 def test_what_holds_on_one_path_only_says_so(tmp_path: Path) -> None:
-    """A flag that the code does not tell decides: the name is left out under that condition."""
+    """A flag that the code does not tell decides: the name is left out under that condition, the others always kept."""
     found = exported(
         tmp_path,
         """
-        import argparse
+        import settings
 
         def save(state):
-            keep = argparse.ArgumentParser().parse_args().keep_vocabulary
-            out = {}
-            for key, value in state.items():
-                if keep or key != "t2d":
-                    out[key] = value
-            return out
+            if settings.read().keep_vocabulary:
+                return dict(state)
+            return {key: value for key, value in state.items() if key != "t2d"}
         """,
     )
-    unsure = [(saved.name, saved.written, bool(saved.condition)) for saved in found.names if saved.condition]
-    assert unsure in ([], [("t2d", (), True)])
-    assert {saved.name for saved in found.names if not saved.written and not saved.condition} == set()
+    assert [(saved.name, saved.written, saved.condition) for saved in found.names if saved.renamed] == [
+        ("t2d", (), "when not settings.read().keep_vocabulary")
+    ]
 
 
 def test_names_that_are_made_at_run_time_are_not_told(tmp_path: Path) -> None:
