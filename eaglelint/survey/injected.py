@@ -17,6 +17,7 @@ from typing import Any
 
 import libcst as cst
 
+from eaglelint.artifacts.target import LAYER_COUNT_KEYS
 from eaglelint.derive import ServingRequest, deep_recursion, definition, parts_of
 from eaglelint.engines.base import DraftReads, Engine, EngineSource, config_object, stand_in
 from eaglelint.source.identify import Stream
@@ -292,6 +293,7 @@ def _run(engine: Engine, source: EngineSource, machine: Machine, request: Servin
 
 
 def _with_width(config: Mapping[str, Any]) -> dict[str, Any]:
-    """A target's config whose sections all know how wide a state is: that tells where a feature begins."""
+    """A target's config that says wherever it says how deep a model is how wide it is: where a feature begins."""
     sections = {key: _with_width(value) for key, value in config.items() if isinstance(value, dict)}
-    return {"hidden_size": _WIDTH, **config, **sections}
+    width = {"hidden_size": _WIDTH} if any(key in config for key in LAYER_COUNT_KEYS) else {}
+    return {**width, **config, **sections}
