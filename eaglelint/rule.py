@@ -64,16 +64,17 @@ class Facts:
     ``checkpoint`` and ``target_checkpoint`` are the headers of what lies beside the two configs; None where nothing
     does. ``embeddings`` and ``heads`` hold some rows of both embeddings and of both heads where both have one;
     ``tokenizers`` says how the two tokenizers differ, where they do. ``launch`` is the command that starts the engine,
-    where the user named one. ``draft_classes`` says of each engine whose source is at hand whether it registers the
-    draft's class, what that class makes of the draft's own weights, and in which order it joins the embedding and the
-    hidden state; ``trained_join`` says the latter of the training code.
+    where the user named one. ``draft_classes`` says of each engine, as far as its source or its profile tells, whether
+    it registers the draft's class, what that class makes of the draft's own weights, and in which order it joins the
+    embedding and the hidden state; ``trained_join`` says the latter of the training code.
     ``built`` is what that class builds and loads, where the checkpoint's header is known.
     ``trained_rotary`` says which numbers of a head that code turns together, and ``uncounted_positions`` are
     parameters of rotary embeddings in it that are never read.
     ``dropped`` is what the run of a training stack set and the draft's config does not say; ``weight_maps`` is what
     each of its exporters makes of the names of the draft's tensors.
 
-    ``elsewhere`` is what the newest bundled release of each engine would feed the draft, where nobody named an engine.
+    ``elsewhere`` is what the newest bundled release of each engine would feed the draft, where nobody named an engine;
+    ``registered_elsewhere`` says whether it registers the draft's class.
 
     ``practice`` is what the training code was seen to do besides capturing; ``dump`` is what lies on the disk between
     capture and training. ``parent`` is the header of the draft that this one was trained further from.
@@ -85,6 +86,7 @@ class Facts:
     servings: tuple[Served, ...]
     engines: tuple[EngineFacts, ...] = ()
     elsewhere: tuple[Served, ...] = ()
+    registered_elsewhere: tuple[DraftClass, ...] = ()
     checkpoint: Checkpoint | None = None
     target_checkpoint: Checkpoint | None = None
     embeddings: EmbeddingRows | None = None

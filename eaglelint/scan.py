@@ -186,6 +186,7 @@ def gather(
         servings,
         engines,
         _elsewhere(pipeline, options, draft, kind, target),
+        _registered_elsewhere(pipeline, draft, kind),
         dropped=trained.dropped,
         weight_maps=trained.weights,
         practice=trained.practice,
@@ -217,6 +218,15 @@ def _elsewhere(
     from eaglelint.portability import served_elsewhere
 
     return served_elsewhere(draft, kind, target, options.target_class)
+
+
+def _registered_elsewhere(pipeline: PipelineInput, draft: DraftConfig, kind: str) -> tuple[DraftClass, ...]:
+    """Which of the newest releases register the draft's class, where no engine was asked for."""
+    if pipeline.serving or pipeline.assume or kind not in CAPTURING_KINDS or not draft.data:
+        return ()
+    from eaglelint.portability import registered_elsewhere
+
+    return registered_elsewhere(draft)
 
 
 def _dump(path: Path | None) -> Dump | None:

@@ -17,7 +17,7 @@ from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 from eaglelint.engines.profile import Profile
 
-__all__ = ["bundled_data", "bundled_part", "profile_from"]
+__all__ = ["bundled_data", "bundled_part", "bundled_registry", "profile_from"]
 
 _WHOLE = ("engine", "version", "nodes", "by_hand")
 
@@ -44,6 +44,15 @@ def bundled_part(engine: str, version: str, names: tuple[str, ...], kind: str) -
     part["resolvers"] = {known: row for known, row in data.get("resolvers", {}).items() if known == kind}
     part["without_capture"] = [name for name in data.get("without_capture", ()) if name in wanted]
     return profile_from(part)
+
+
+def bundled_registry(engine: str, version: str) -> Profile:
+    """The bundled profile of a release, with the names alone under which it registers classes."""
+    data = bundled_data(engine, version)
+    part = {key: data[key] for key in (*_WHOLE, "registered", "prefixes") if key in data and key != "nodes"}
+    return profile_from(
+        {**part, "mappings": (), "classes": {}, "drafts": {name: {} for name in data.get("drafts", ())}}
+    )
 
 
 @cache

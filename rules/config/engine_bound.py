@@ -1,4 +1,4 @@
-"""What the draft is served depends on the engine: the newest releases make different states of one config."""
+"""What becomes of the draft depends on the engine: the newest releases feed it other states, or lack its class."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ _MOST_SLOTS_SHOWN = 12
 
 def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
     draft = facts.draft
-    if draft is None or not facts.elsewhere or switched_off(draft):
+    if draft is None or switched_off(draft):
+        return
+    yield from _unregistered(rule, facts, draft)
+    if not facts.elsewhere:
         return
     known = [served.wiring for served in facts.elsewhere if all_known(served.wiring)]
     groups = _groups(known)
@@ -39,6 +42,24 @@ def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
     elif facts.target is None and draft.layer_ids:
         yield from _overlooked(rule, draft, facts.elsewhere)
     yield from _unserved(rule, facts, draft)
+
+
+def _unregistered(rule: Rule, facts: Facts, draft: DraftConfig) -> Iterator[Finding]:
+    """Releases that do not have the draft's class, beside others that have it."""
+    having = [cls.engine for cls in facts.registered_elsewhere if cls.registered]
+    lacking = [cls.engine for cls in facts.registered_elsewhere if not cls.registered]
+    if not having or not lacking:
+        return
+    name, place = draft.architectures[0], draft.node("architectures", "0")
+    yield rule.finding(
+        f"{joined_with_and(lacking)} {_verb(lacking, 'register')} no class {name}, and {joined_with_and(having)} "
+        f"{'does' if len(having) == 1 else 'do'}: where there is none, a server stops, or loads the draft as something "
+        "else",
+        draft.span("architectures") if place is None else place.span,
+        confidence="likely",
+        help=f"Name the engine and release that serve this draft, such as --serving {having[0].replace(' ', '==')}.",
+        identity=("registered", name, *lacking),
+    )
 
 
 def _groups(wirings: Iterable[Wiring]) -> dict[tuple[Slot, ...], list[Wiring]]:
