@@ -13,7 +13,8 @@ from eaglelint.survey.facts import Inherited, Join, NormStub, Place, Rotary, Unu
 
 if TYPE_CHECKING:
     from eaglelint.engines.base import DraftRegistry
-    from eaglelint.engines.profile import Line, Profile
+    from eaglelint.engines.profile import Profile
+    from eaglelint.engines.profile_drafts import Line
     from eaglelint.serving import EngineHandle
     from eaglelint.survey.unused import Shapes
 

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from eaglelint.artifacts.checkpoint import Checkpoint
     from eaglelint.artifacts.draft import DraftConfig
     from eaglelint.artifacts.target import TargetConfig
-    from eaglelint.engines.base import Engine, EngineSource
+    from eaglelint.engines.base import DraftReads, Engine, EngineSource
     from eaglelint.serving import EngineHandle
     from eaglelint.source.machine import Machine
 
-__all__ = ["BuiltModule", "DraftModules", "draft_modules", "is_norm", "modules_of"]
+__all__ = ["BuiltModule", "DraftModules", "built_modules", "draft_modules", "is_norm", "modules_of"]
 
 _DEEPEST = 7
 _STEPS = 60_000
@@ -89,17 +89,28 @@ def draft_modules(
         kind: The kind of draft that it is served as.
         names: The modules that the checkpoint has weights for, as it names them.
     """
+    from eaglelint.engines.base import DraftReads
+
     parts = (vars(handle.engine), draft.data, target.data, target.num_layers, kind, tuple(names))
     return handle.source.remember(
-        "draft's modules", parts, lambda: _built(handle.engine, handle.source, draft, target, kind, names)
+        "draft's modules",
+        parts,
+        lambda: built_modules(handle.engine, handle.source, draft.data, target, kind, names, DraftReads()),
     )
 
 
-def _built(
-    engine: Engine, source: EngineSource, draft: DraftConfig, target: TargetConfig, kind: str, names: Sequence[str]
+def built_modules(
+    engine: Engine,
+    source: EngineSource,
+    draft: dict[str, Any],
+    target: TargetConfig,
+    kind: str,
+    names: Sequence[str],
+    reads: DraftReads,
 ) -> DraftModules | None:
+    """The same, from the interpretation itself, which notes the keys that it reads of the draft's config."""
     from eaglelint.derive import deep_recursion
-    from eaglelint.engines.base import DraftReads, config_object
+    from eaglelint.engines.base import config_object
     from eaglelint.source.machine import Budget, BudgetExceeded, Machine
     from eaglelint.source.stubs import load_stubs
 
@@ -109,7 +120,7 @@ def _built(
 
     def run() -> DraftModules | None:
         engine.prepare(machine, source, kind)
-        own = config_object(machine, draft.data, reads=DraftReads(), name="the draft's config")
+        own = config_object(machine, draft, reads=reads, name="the draft's config")
         verifier = config_object(machine, target.data, name="the target's config")
         model = engine.build_draft(machine, source, kind, own, verifier)
         if model is None or model.cls is None:

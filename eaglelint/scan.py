@@ -266,16 +266,21 @@ def _draft_classes(pipeline: PipelineInput, kind: str, facts: Facts) -> tuple[Dr
 
 
 def _built(pipeline: PipelineInput, facts: Facts, kind: str) -> tuple[DraftModules, ...]:
-    """What the draft's class in each engine whose source is at hand builds, beside a checkpoint that is all there."""
+    """What the draft's class in each engine builds, beside a checkpoint that is all there."""
     draft, target, checkpoint = facts.draft, facts.target, facts.checkpoint
     if draft is None or target is None or checkpoint is None or not checkpoint.complete or not pipeline.serving:
         return ()
     from eaglelint.draft_modules import draft_modules, modules_of
-    from eaglelint.serving import EngineHandle, open_serving
+    from eaglelint.recalled_modules import recalled_modules
+    from eaglelint.serving import EngineHandle, ProfileHandle, open_serving
 
-    ends = (open_serving(spec, root=Path.cwd()) for spec in pipeline.serving)
     names = modules_of(checkpoint)
-    found = (draft_modules(end, draft, target, kind, names) for end in ends if isinstance(end, EngineHandle))
+    found: list[DraftModules | None] = []
+    for end in (open_serving(spec, root=Path.cwd()) for spec in pipeline.serving):
+        if isinstance(end, EngineHandle):
+            found.append(draft_modules(end, draft, target, kind, names))
+        elif isinstance(end, ProfileHandle):
+            found.append(recalled_modules(end.profile, draft, kind, names))
     return tuple(modules for modules in found if modules is not None)
 
 

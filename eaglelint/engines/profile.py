@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from eaglelint.engines.formula import IdsCondition
+from eaglelint.engines.profile_drafts import Builds, DraftFacts
 from eaglelint.wiring import Form, Status
 
 __all__ = [
@@ -22,10 +23,8 @@ __all__ = [
     "CaptureRule",
     "Case",
     "Conditional",
-    "DraftFacts",
     "KeyNode",
     "Leaf",
-    "Line",
     "Mapping",
     "Outcome",
     "Place",
@@ -222,28 +221,6 @@ class Resolver:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A line of code: ``path:line``, the path relative to the package, and how it reads."""
-
-    at: str
-    code: str
-
-
-@dataclass(frozen=True, slots=True)
-class DraftFacts:
-    """What a class of drafts does, whatever a draft's config says.
-
-    Attributes:
-        join: Which half of the joined input comes first, and the line that joins the embedding and the hidden state;
-            None where that is not plain.
-        norm_stubs: Classes that stand in for the final norm and drop the residual, each with the line that does so.
-    """
-
-    join: tuple[Literal["embedding", "hidden state"], Line] | None = None
-    norm_stubs: tuple[tuple[str, Line], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Profile:
     """One release of an engine.
 
@@ -253,6 +230,8 @@ class Profile:
         without_capture: Architectures that the engine serves and that capture nothing for a draft.
         drafts: The classes of drafts that the engine registers, by the names under which it does; empty where that was
             not learned.
+        builds: What those classes build and load.
+        names: The names of a checkpoint's modules that their loaders were tried with, ``{i}`` for a layer's number.
         registered: The other architectures that it registers, or exchanges for one that it does.
         prefixes: What it puts before a draft's architecture, to look for that name too.
         sources: How many source files the answers rest on, and a hash over them.
@@ -269,6 +248,8 @@ class Profile:
     aliases: MappingOf[str, str] = field(default_factory=dict)
     without_capture: tuple[str, ...] = ()
     drafts: MappingOf[str, DraftFacts] = field(default_factory=dict)
+    builds: tuple[Builds, ...] = ()
+    names: tuple[str, ...] = ()
     registered: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
     sources: tuple[int, str] = (0, "")

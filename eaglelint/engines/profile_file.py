@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -134,6 +135,23 @@ def _faults(profile: Profile) -> Iterator[str]:
                 yield f"{cls.name} refers to mapping {mapped} for {kind}, which is not there"
             elif any(not 0 <= site < len(sites) for site in profile.mappings[mapped].sites()):
                 yield f"{cls.name} has {len(sites)} sites for {kind}, and its mapping refers to more"
+    for name, facts in profile.drafts.items():
+        for kind, index in facts.builds.items():
+            if not 0 <= index < len(profile.builds):
+                yield f"the draft class {name} refers to builds {index} for {kind}, which are not there"
+    for index, builds in enumerate(profile.builds):
+        if len(builds.builds) != prod(len(groups) for _, groups in builds.switches):
+            yield f"builds {index} are {len(builds.builds)}, and its switches have another number of choices"
+        used = (number for build in builds.builds if build is not None for number in build.modules)
+        if not all(0 <= number < len(builds.modules) for number in used):
+            yield f"builds {index} refer to a module that is not there"
+        for line in (*(at for _, _, at in builds.modules), *([builds.loader] if builds.loader else ())):
+            if not re.search(r":\d+$", line):
+                yield f"builds {index} name {line!r}, which is no line"
+    lines = (line for facts in profile.drafts.values() for line in facts.lines())
+    for line in lines:
+        if not re.search(r":\d+$", line.at):
+            yield f"{line.at!r} is no line"
     for kind, resolver in profile.resolvers.items():
         if not 0 <= resolver.root < len(profile.nodes):
             yield f"the resolver of {kind} refers to node {resolver.root}, which is not there"

@@ -46,7 +46,7 @@ class _Learned:
 def learn_profile(
     package: Path, engine: str, progress: Progress = lambda _: None, *, processes: int = 2, only: tuple[str, ...] = ()
 ) -> Profile:
-    """Learn an engine's release from its package directory; ``only`` names the classes, all if left out."""
+    """Learn an engine's release from its package; ``only`` names classes of targets and drafts, all if left out."""
     handle = _open(engine, str(package))
     names = sorted({_name(binding) for kind in KINDS for binding in handle.target_classes(kind)})
     names = [name for name in names if not only or name in only]
@@ -73,7 +73,7 @@ def learn_profile(
         sources=source_hash(package),
     )
     progress("its classes of drafts")
-    return with_drafts(profile, handle)
+    return with_drafts(profile, handle, processes=processes, only=only)
 
 
 def learn_drafts(known: Profile, package: Path) -> Profile:
@@ -82,7 +82,7 @@ def learn_drafts(known: Profile, package: Path) -> Profile:
 
 
 def with_classes(known: Profile, learned: Profile) -> Profile:
-    """A profile in which some classes were learned anew, and what does not belong to one: resolvers, and drafts.
+    """A profile in which some classes and the resolvers, which all classes share, were learned anew.
 
     Mappings that nothing refers to any more are left out.
     """
@@ -103,9 +103,6 @@ def with_classes(known: Profile, learned: Profile) -> Profile:
         mappings=tuple(table.mappings),
         resolvers=learned.resolvers,
         nodes=learned.nodes,
-        drafts=learned.drafts,
-        registered=learned.registered,
-        prefixes=learned.prefixes,
     )
 
 

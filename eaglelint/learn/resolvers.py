@@ -22,7 +22,7 @@ from eaglelint.source.machine import BudgetExceeded, Machine, Raised
 from eaglelint.source.stubs import load_stubs
 from eaglelint.source.tree import Binding
 
-__all__ = ["NodeTable", "Reference", "learn_resolver", "resolves_alike"]
+__all__ = ["NodeTable", "NotedText", "Reference", "learn_resolver", "resolves_alike"]
 
 Key = tuple[str, ...]
 Fixed = dict[Key, tuple[str, Any]]
@@ -43,7 +43,7 @@ class Reference:
     shift: int
 
 
-class _NotedText(str):
+class NotedText(str):
     """A text that notes what it is compared with."""
 
     __slots__ = ("log",)
@@ -234,7 +234,7 @@ def _answers(asking: _Resolver, key: Key) -> dict[str, Any]:
         return {"absent": None, "null": None, "ids": asking.marked(key), "empty": []}
     if key[-1].endswith("_config"):
         return {"absent": None, "null": None, "section": {"unused": 1}, "empty section": {}}
-    text = _NotedText("x")
+    text = NotedText("x")
     text.log = asking.compared.setdefault(key, [])
     values: dict[str, Any] = {
         "absent": None,

@@ -16,10 +16,8 @@ from eaglelint.engines.formula import IdsCondition, depth_formula
 from eaglelint.engines.profile import (
     CaptureRule,
     Case,
-    DraftFacts,
     KeyNode,
     Leaf,
-    Line,
     Mapping,
     Outcome,
     Profile,
@@ -27,6 +25,7 @@ from eaglelint.engines.profile import (
     Stop,
     TargetClass,
 )
+from eaglelint.engines.profile_drafts import DraftFacts, Line
 from eaglelint.engines.profile_file import profile_text, read_profile, write_profile
 from eaglelint.engines.recall import recall, takes_ids_at
 from eaglelint.exceptions import UnreadableInput

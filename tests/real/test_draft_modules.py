@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from eaglelint.artifacts.draft import DraftConfig
 from eaglelint.artifacts.target import TargetConfig
 from eaglelint.draft_modules import DraftModules, draft_modules
+from eaglelint.engines.profile_file import bundled_profile
+from eaglelint.recalled_modules import recalled_modules
 from eaglelint.serving import EngineHandle
 
 pytestmark = pytest.mark.real
@@ -85,3 +88,63 @@ def test_an_eagle_loader_prefixes_once(real_engine: Engines) -> None:
     names = ("fc", "model.layers.0.post_attention_layernorm")
     found = built(real_engine, "sglang", "0.5.23", "eagle", "LlamaForCausalLMEagle", *names)
     assert found.loaded == (("fc", "model.fc"),)
+
+
+MIDLAYER = tuple(f"midlayer.{name}" for name in LAYER)
+NORMS = ("fc_norm.0", "fc_norm.1", "fc_norm.2")
+# engine, release, kind, class, what the config says besides, the modules that the checkpoint has weights for
+CONFIGS: list[tuple[str, str, str, str, dict[str, Any], tuple[str, ...]]] = [
+    ("sglang", "0.5.9", "eagle3", "LlamaForCausalLMEagle3", {}, ("fc", *MIDLAYER, "norm")),
+    ("sglang", "0.5.9", "eagle3", "LlamaForCausalLMEagle3", {}, ("fc", "layers.0.hidden_norm", "norm")),
+    ("sglang", "0.5.9", "peagle", "LlamaForCausalLMEagle3", {"target_hidden_size": 7168}, ("fc", *MIDLAYER)),
+    ("sglang", "0.5.9", "eagle", "LlamaForCausalLMEagle", {}, ("fc", "model.layers.0.post_attention_layernorm")),
+    ("sglang", "0.5.23", "eagle3", "LlamaForCausalLMEagle3", {}, ("fc", *MIDLAYER, "norm", *NORMS)),
+    ("sglang", "0.5.23", "eagle3", "LlamaForCausalLMEagle3", {"fc_norm": True}, ("fc", *MIDLAYER, "norm", *NORMS)),
+    ("sglang", "0.5.23", "eagle3", "LlamaForCausalLMEagle3", {"norm_before_fc": True}, ("fc", "norm")),
+    ("sglang", "0.5.23", "eagle", "LlamaForCausalLMEagle", {}, ("fc", "layers.0.post_attention_layernorm")),
+]
+
+
+def recalled(
+    engine: str, version: str, kind: str, cls: str, more: dict[str, Any], names: tuple[str, ...]
+) -> DraftModules | None:
+    profile = bundled_profile(engine, version)
+    assert profile is not None
+    data = {**SHAPE, **more, "architectures": [cls]}
+    return recalled_modules(profile, DraftConfig.parse("config.json", json.dumps(data).encode()), kind, names)
+
+
+@pytest.mark.parametrize(("engine", "version", "kind", "cls", "more", "names"), CONFIGS)
+def test_a_profile_tells_the_same(
+    real_engine: Engines, engine: str, version: str, kind: str, cls: str, more: dict[str, Any], names: tuple[str, ...]
+) -> None:
+    """What is built, where, and what the checkpoint's names fill, also for a target that it was not learned with."""
+    told = recalled(engine, version, kind, cls, more, names)
+    assert told is not None
+    draft = DraftConfig.parse("config.json", json.dumps({**SHAPE, **more, "architectures": [cls]}).encode())
+    target = TargetConfig.synthetic(48, ("Qwen3MoeForCausalLM",))
+    source = draft_modules(real_engine(engine, version), draft, target, kind, names)
+    assert source is not None
+    modules = [(m.path, m.norm, m.file.partition(": ")[2], m.line) for m in told.modules]
+    assert modules == [(m.path, m.norm, m.file.rpartition(f"{engine}/")[2], m.line) for m in source.modules]
+    assert (told.engine, told.cls, told.unknown, told.loaded) == (
+        source.engine,
+        source.cls,
+        source.unknown,
+        source.loaded,
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "names"),
+    [
+        ({"num_aux_hidden_states": 5}, ("fc",)),
+        ({"hidden_size": None}, ("fc",)),
+        ({}, ("fc", "somebodys_norm")),
+        ({}, ("fc", "layers.1.hidden_norm")),
+        ({"num_hidden_layers": "one"}, ("fc",)),
+    ],
+)
+def test_what_was_not_learned_is_not_told(more: dict[str, Any], names: tuple[str, ...]) -> None:
+    """Another count of states with a norm each, a width that is none, and names that the loader was not asked about."""
+    assert recalled("sglang", "0.5.23", "eagle3", "LlamaForCausalLMEagle3", more, names) is None
