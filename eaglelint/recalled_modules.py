@@ -67,15 +67,21 @@ def _loaded(loads: Mapping[str, tuple[str, ...]], names: Sequence[str], built: s
 
 
 def _chosen(builds: Builds, data: Mapping[str, Any]) -> Build | None:
-    if not all(matches(data, key, answers) for key, answers in builds.accepts):
+    if not all(matches(data, key, answers) for key, answers in builds.accepts if _has_section(data, key)):
         return None
     index = 0
     for key, groups in builds.switches:
-        group = next((number for number, answers in enumerate(groups) if matches(data, key, answers)), None)
+        found = (number for number, answers in enumerate(groups) if matches(data, key, answers))
+        group = next(found, None) if _has_section(data, key) else 0
         if group is None:
             return None
         index = index * len(groups) + group
     return builds.builds[index]
+
+
+def _has_section(data: Mapping[str, Any], key: tuple[str, ...]) -> bool:
+    """Whether a key's section is there, as it is not in the config that all was learned from; its own key says so."""
+    return len(key) == 1 or matches(data, key[:-1], ("section",))
 
 
 def _numbered(paths: Sequence[str] | Mapping[str, Any], depth: int) -> Iterator[str]:

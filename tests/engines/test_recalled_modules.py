@@ -23,7 +23,11 @@ SCHEMA = json.loads((Path(__file__).parents[2] / "schemas/profile.schema.json").
 LAYER = "model.layers.{i}"
 BUILDS = Builds(
     "Draft",
-    accepts=((("hidden_size",), ("number",)), (("eagle_config", "ids"), ("absent", "ids 3"))),
+    accepts=(
+        (("hidden_size",), ("number",)),
+        (("eagle_config",), ("absent", "section")),
+        (("eagle_config", "ids"), ("ids 3",)),
+    ),
     switches=((("fc_norm",), (("absent", "false"), ("true",))),),
     builds=(Build((0, 1, 2, 3), ("model.layers.{i}.mlp",)), Build((0, 1, 2, 3, 4), (), (1,))),
     modules=(
@@ -107,6 +111,8 @@ def test_what_a_checkpoint_fills(names: tuple[str, ...], config: dict[str, Any],
         {"hidden_size": "wide"},
         {"hidden_size": 0},
         {"eagle_config": {"ids": [1, 2]}},
+        {"eagle_config": {"other": 1}},
+        {"eagle_config": []},
         {"fc_norm": 3},
         {"fc_norm": True, "num_hidden_layers": 2},
         {"num_hidden_layers": 0},
@@ -119,6 +125,11 @@ def test_a_config_that_was_not_foreseen(config: dict[str, Any]) -> None:
     """An answer that was not tried, a number of layers that was not, and a class of which nothing was learned."""
     assert told(("fc",)) is not None
     assert told(("fc",), **config) is None
+
+
+def test_a_section_that_is_there() -> None:
+    """Its keys are asked for only then: without it the config is as the one that all was learned from."""
+    assert told(("fc",), eagle_config={"ids": [1, 2, 3]}) == told(("fc",))
 
 
 def test_another_kind_of_draft() -> None:
