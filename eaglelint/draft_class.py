@@ -9,7 +9,7 @@ from eaglelint.artifacts.checkpoint import Checkpoint
 from eaglelint.artifacts.draft import DraftConfig
 from eaglelint.artifacts.target import TargetConfig
 from eaglelint.finding import Span
-from eaglelint.survey.facts import Inherited, Join, NormStub, Place, Rotary, Unused
+from eaglelint.survey.facts import Inherited, Join, NormStub, Place, Rotary, UnlikeStates, Unused
 
 if TYPE_CHECKING:
     from eaglelint.engines.base import DraftRegistry
@@ -23,6 +23,7 @@ __all__ = ["DraftClass", "draft_class", "recalled_class"]
 # What a draft may bring though the target has one too, and the map from its own tokens to the target's.
 _OF_ITS_OWN = ("embed_tokens.weight", "lm_head.weight", "d2t")
 _QUANTIZATION = "quantization_config"
+_OF_ONE_STATE = ("eagle", "mtp", "unknown")  # kinds of drafts that may take the target's last state alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class DraftClass:
         norm_stubs: What stands in for its final norm and drops the residual.
         rotary: Which numbers of a head it turns together, where somebody asked.
         inherited: What it builds with the quantisation of a target that is quantised, where the draft is not.
+        unlike_states: It hands itself a state with more or fewer norms than its target does.
     """
 
     engine: str
@@ -50,6 +52,7 @@ class DraftClass:
     norm_stubs: tuple[NormStub, ...] = ()
     rotary: Rotary | None = None
     inherited: tuple[Inherited, ...] = ()
+    unlike_states: tuple[UnlikeStates, ...] = ()
 
 
 def draft_class(
@@ -82,7 +85,27 @@ def draft_class(
     )
     turned = _rotary(handle, draft, kind or draft.kind, target) if rotary and found and target is not None else None
     inherited = _inherited(handle, draft, kind or draft.kind, target) if found and target is not None else ()
-    return DraftClass(handle.source.label, names, bool(found), known, join, unused, stubs, turned, inherited)
+    recycles = found and (kind or draft.kind) in _OF_ONE_STATE
+    unlike = _unlike_states(handle, found, target) if recycles else ()
+    return DraftClass(handle.source.label, names, bool(found), known, join, unused, stubs, turned, inherited, unlike)
+
+
+def _unlike_states(handle: EngineHandle, names: list[str], target: TargetConfig | None) -> tuple[UnlikeStates, ...]:
+    """Whether the class hands itself another state than its target does."""
+    from eaglelint.derive import deep_recursion
+    from eaglelint.source.tree import Binding
+    from eaglelint.survey.recycling import unlike_states_of
+
+    engine, source = handle.engine, handle.source
+    architectures = () if target is None else target.architectures
+    named = (handle.target_class(name) for name in architectures)
+    theirs = next((found for found in named if isinstance(found, Binding)), None)
+    with deep_recursion():
+        return source.remember(
+            "draft's states",
+            (vars(engine), names[0], architectures),
+            lambda: unlike_states_of(engine, source, names[0], theirs),
+        )
 
 
 def recalled_class(profile: Profile, draft: DraftConfig) -> DraftClass | None:

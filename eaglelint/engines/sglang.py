@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from eaglelint.engines import sglang_graphs, sglang_workers
+from eaglelint.engines import sglang_graphs, sglang_recycling, sglang_workers
 from eaglelint.engines.base import EngineSource, adopt_config_class, enum_member, mentioned_names, stand_in
 from eaglelint.engines.loading import Trial
+from eaglelint.engines.recycling import builds_on
 from eaglelint.engines.sglang_loading import load_draft
 from eaglelint.source.construct import bind_arguments, function_node
 from eaglelint.source.index import ClassInfo, FunctionInfo
 from eaglelint.source.lookup import MISSING, find_method, get_attribute
 from eaglelint.source.machine import Machine, Raised, TooLong
 from eaglelint.source.slices import Site
-from eaglelint.source.tree import Binding
+from eaglelint.source.tree import Binding, SourceModule
 from eaglelint.source.values import BoundMethod, ClassValue, Env, Frame, Function, Instance, Unknown
 
 __all__ = ["SGLang"]
@@ -169,6 +171,20 @@ class SGLang:
             if cls is not None and isinstance(cls.item, ClassInfo):
                 return self.build_model(machine, cls, draft)
         return None
+
+    def targets_of(self, source: EngineSource, module: SourceModule) -> Iterator[Binding]:
+        targets = self.entry_classes(source)
+        own = [target for target in targets if target.module is module]
+        yield from own
+        for target in targets if own else ():
+            if target.module is not module and builds_on(source.tree.read(target.module.path), module):
+                yield target
+
+    def hands_first(self, machine: Machine, source: EngineSource, target: Binding) -> tuple[Any, Any] | None:
+        model = self.build_model(machine, target, stand_in(machine, "config"))
+        return sglang_recycling.hands(machine, model, partial(_argument, machine, source))
+
+    hands_on = hands_first
 
     def load_draft(self, machine: Machine, source: EngineSource, kind: str, trial: Trial) -> bool:
         return load_draft(machine, source, kind, trial)

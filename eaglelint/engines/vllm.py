@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import libcst as cst
 
+from eaglelint.engines import vllm_recycling
 from eaglelint.engines.base import EngineSource, adopt_named_class, hidden_state, stand_in, token_indices
 from eaglelint.engines.loading import Trial
 from eaglelint.engines.vllm_loading import config_of_draft, load_draft
@@ -18,7 +20,7 @@ from eaglelint.source.index import ClassInfo, FunctionInfo
 from eaglelint.source.lookup import MISSING, class_mro, find_method, get_attribute, global_value
 from eaglelint.source.machine import BudgetExceeded, Machine, Raised, TooLong
 from eaglelint.source.slices import Site
-from eaglelint.source.tree import Binding
+from eaglelint.source.tree import Binding, SourceModule
 from eaglelint.source.values import (
     BoundMethod,
     ClassValue,
@@ -211,6 +213,23 @@ class VLLM:
         # While a model is built, the configuration that it is built with is the current one.
         machine.intercepts["get_current_vllm_config()"] = lambda m, args, kwargs, site: config
         return model
+
+    def targets_of(self, source: EngineSource, module: SourceModule) -> Iterator[Binding]:
+        return vllm_recycling.targets_of(source, module)
+
+    def hands_first(self, machine: Machine, source: EngineSource, target: Binding) -> tuple[Any, Any] | None:
+        config = stand_in(machine, "the target's config")
+        return vllm_recycling.hands_first(machine, self.build_model(machine, target, config))
+
+    def hands_on(self, machine: Machine, source: EngineSource, draft: Binding) -> tuple[Any, Any] | None:
+        config = _vllm_config(machine, stand_in(machine, "the draft's config"))
+        model_config = config.attrs["model_config"]
+        config.attrs["speculative_config"] = stand_in(machine, "speculative config", draft_model_config=model_config)
+        assert isinstance(draft.item, ClassInfo)
+        arguments = {"vllm_config": config, "prefix": ""}
+        value = ClassValue(draft.module, draft.item)
+        model = machine.new_instance(Instance(value, (), arguments, name=draft.item.name))
+        return vllm_recycling.hands_on(machine, source, model)
 
     def load_draft(self, machine: Machine, source: EngineSource, kind: str, trial: Trial) -> bool:
         self.prepare(machine, source, kind)

@@ -72,6 +72,10 @@ def _directories(source: EngineSource) -> tuple[Path, ...]:
 
 def _rows(source: EngineSource, *, drafts: bool) -> dict[str, tuple[str, str]]:
     """The module and class of targets, or of drafts, by their architecture's name."""
+    return source.tree.once(("rows", source.package, drafts), lambda: _read_rows(source, drafts=drafts))
+
+
+def _read_rows(source: EngineSource, *, drafts: bool) -> dict[str, tuple[str, str]]:
     path = source.package / "model_executor" / "models" / "registry.py"
     module = source.tree.module_at(path) if source.tree.is_file(path) else None
     if module is None:

@@ -43,7 +43,7 @@ from eaglelint.source.values import (
     Unknown,
 )
 
-__all__ = ["call_expression", "call_value", "carries_stream", "construct", "run_context", "tensors_in"]
+__all__ = ["call_expression", "call_value", "carries_stream", "construct", "is_norm", "run_context", "tensors_in"]
 
 # Not the classes that hold norms beside more: QKNormRoPEAttention, NormAttention, NormalizedEmbedding.
 _NORM = re.compile(r"(?i:norm)(?!\w*(?:Attention|Attn|Embedding|MLP|MoE|Block|DecoderLayer))")
@@ -633,6 +633,11 @@ def _is_named(callee: Any, pattern: re.Pattern[str], name: str) -> bool:
             and target.layer is None
         )
     return isinstance(callee, Unknown) and bool(pattern.search(name))
+
+
+def is_norm(callee: Any) -> bool:
+    """Whether an object is a norm, by the name of its class."""
+    return _is_named(callee, _NORM, "")
 
 
 def _adds_in_place(target: Any) -> bool:

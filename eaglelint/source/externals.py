@@ -113,6 +113,8 @@ def call_external(
         return _islice(machine, args, site)
     if short == "ModuleList":
         return _module_list(machine, args, site)
+    if short == "ModuleDict":
+        return _module_dict(BUILTINS["dict"](machine, args, kwargs, site, caller))
     if name in ("copy.copy", "copy.deepcopy"):
         return _copy(machine, args[0], deep=name == "copy.deepcopy") if args else Unknown(name)
     if name in _FIELDS:
@@ -236,6 +238,15 @@ def _islice(machine: Machine, args: _Args, site: Site | None) -> Any:
     if items is None or not all(bound is None or isinstance(bound, int) for bound in bounds):
         return Unknown("a slice of an iteration that is not known")
     return machine.heap.born(Iteration(items[slice(*bounds)]))
+
+
+def _module_dict(modules: Any) -> Any:
+    """Modules by name, in order."""
+    from eaglelint.source.layers import adopt_layers
+
+    if isinstance(modules, dict):
+        adopt_layers(list(modules.values()))
+    return modules
 
 
 def _module_list(machine: Machine, args: _Args, site: Site | None) -> Any:

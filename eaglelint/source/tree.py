@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TypeVar
 
 from eaglelint.source.index import ClassInfo, FileIndex, FunctionInfo, Import, index_source
 from eaglelint.source.slices import Slice, parse_slice
@@ -14,6 +15,7 @@ from eaglelint.source.snapshot import Dependency, Snapshot
 __all__ = ["Binding", "SourceModule", "SourceTree"]
 
 _Rests = frozenset[Dependency]
+_T = TypeVar("_T")
 
 
 @dataclass(eq=False, slots=True)
@@ -86,6 +88,7 @@ class SourceTree:
         # What was looked up before, and what it rests on: whoever looks it up again rests on the same.
         self._modules: dict[str, tuple[SourceModule | None, _Rests]] = {}
         self._bindings: dict[tuple[str, str], tuple[Binding | str | None, _Rests]] = {}
+        self._once: dict[Any, tuple[Any, _Rests]] = {}
         self._resolving: dict[tuple[str, str], int] = {}
         self._circle = 0
 
@@ -94,6 +97,16 @@ class SourceTree:
             return path.relative_to(self.relative_to).as_posix()
         except ValueError:
             return path.as_posix()
+
+    def once(self, key: Any, compute: Callable[[], _T]) -> _T:
+        """What ``compute`` finds in the tree, computed when it is first asked for."""
+        if key not in self._once:
+            with self.snapshot.noting() as rests:
+                found = compute()
+            self._once[key] = found, frozenset(rests)
+        value, rested = self._once[key]
+        self.snapshot.note(rested)
+        return value  # type: ignore[no-any-return]
 
     def module(self, name: str) -> SourceModule | None:
         """The module of that dotted name, or None where no root has it or it does not parse."""

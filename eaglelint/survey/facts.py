@@ -30,6 +30,7 @@ __all__ = [
     "SharedByWeight",
     "StartUp",
     "Stored",
+    "UnlikeStates",
     "UnreducedCapture",
     "Unused",
     "Wrapper",
@@ -350,6 +351,28 @@ class NormStub:
 
 
 @dataclass(frozen=True, slots=True)
+class UnlikeStates:
+    """A class of drafts that hands itself a state of another form than the one that its target hands it.
+
+    Attributes:
+        returned: Where the draft returns the state of its next step.
+        norms: How many norms its head puts on that state; fewer than none where the state has them and the head's
+            input has not. ``normed`` is the last of them.
+        target: A class of the targets that it drafts for, with how many norms the head of these puts on the state that
+            they hand to the draft's first step.
+    """
+
+    cls: str
+    returned: Place
+    norms: int
+    normed: Place | None
+    target: str
+    target_norms: int
+    target_normed: Place | None
+    target_defined: Place
+
+
+@dataclass(frozen=True, slots=True)
 class LostEmbeddings:
     """A worker that runs the draft on a prompt without the embeddings that the target made of its images.
 
@@ -407,6 +430,7 @@ class EngineFacts:
         refused_graphs: Graphs that are recorded for prefills of the target and that no such prefill runs on.
         lost_embeddings: Workers that run drafts on prompts without the embeddings of images.
         norm_stubs: What stands in for the final norm of drafts and drops the residual.
+        unlike_states: Drafts that hand themselves a state with more or fewer norms than their target does.
     """
 
     name: str
@@ -425,3 +449,4 @@ class EngineFacts:
     refused_graphs: tuple[RefusedGraphs, ...] = ()
     lost_embeddings: tuple[LostEmbeddings, ...] = ()
     norm_stubs: tuple[NormStub, ...] = ()
+    unlike_states: tuple[UnlikeStates, ...] = ()

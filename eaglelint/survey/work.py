@@ -28,6 +28,7 @@ from eaglelint.survey.graph_modes import refused_graphs
 from eaglelint.survey.joined_none import joined_while_none
 from eaglelint.survey.norm_stubs import norm_stubs
 from eaglelint.survey.readers import readers
+from eaglelint.survey.recycling import unlike_states
 from eaglelint.survey.reductions import unreduced_captures
 from eaglelint.survey.sharing import shared_by_weight
 from eaglelint.survey.startup import read_startup
@@ -86,6 +87,7 @@ def engine_facts(handle: EngineHandle, classes: tuple[ClassFacts, ...]) -> Engin
     with deep_recursion():
         startup = source.remember("start-up", vars(engine), lambda: read_startup(engine, source))
         lost = source.remember("lost embeddings", vars(engine), lambda: lost_embeddings(engine, source))
+        unlike = source.remember("unlike states", vars(engine), lambda: unlike_states(engine, source))
         refused = source.remember("graph modes", vars(engine), lambda: refused_graphs(engine, source))
     return EngineFacts(
         name=engine.name,
@@ -102,6 +104,7 @@ def engine_facts(handle: EngineHandle, classes: tuple[ClassFacts, ...]) -> Engin
         refused_graphs=refused,
         lost_embeddings=lost,
         norm_stubs=source.remember("norm stubs", vars(engine), lambda: norm_stubs(engine, source)),
+        unlike_states=unlike,
         shared_by_weight=source.remember("shared by weight", vars(engine), lambda: shared_by_weight(engine, source)),
     )
 

@@ -1,4 +1,4 @@
-"""A flag that should decide on what is fed back decides on whether logits are made of a normed state."""
+"""A state is normed on one path and not on another: what the draft's head reads, or what its steps are handed."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from eaglelint.finding import Finding
 from eaglelint.rule import Facts, Rule
 
+from ._uneven_in_source import uneven_steps
+
 __all__ = ["RULE"]
 
 
 def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
+    yield from uneven_steps(rule, facts)
     if facts.draft is None or facts.practice is None:
         return
     seen = set()
@@ -33,7 +36,7 @@ def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
 RULE = Rule(
     code="NRM005",
     name="uneven-norms",
-    summary="The draft's logits are made with the final norm on one path and without it on another.",
+    summary="A norm on one path and none on another: before the draft's head, or between its steps.",
     severity="error",
     check=_check,
 )

@@ -137,6 +137,11 @@ class _ModuleList(_Module, list):  # type: ignore[type-arg]
         list.__init__(self, items)
 
 
+class _ModuleDict(_Module, dict):  # type: ignore[type-arg]
+    def __init__(self, items: Any = ()) -> None:
+        dict.__init__(self, items)
+
+
 class _Run:
     """One forward pass: which sums passed from layer to layer."""
 
@@ -188,7 +193,7 @@ def _cat(tensors: Any, dim: int = 0) -> Any:
 
 def _fakes() -> dict[str, ModuleType]:
     torch, nn, transformers = ModuleType("torch"), ModuleType("torch.nn"), ModuleType("transformers")
-    vars(nn).update(Module=_Module, Linear=_Branch, Embedding=_Branch, ModuleList=_ModuleList)
+    vars(nn).update(Module=_Module, Linear=_Branch, Embedding=_Branch, ModuleList=_ModuleList, ModuleDict=_ModuleDict)
     vars(torch).update(nn=nn, Tensor=_Tensor, cat=_cat, empty=lambda *a, **k: _Buffer())
     vars(transformers).update(AutoConfig=None)
     return {"torch": torch, "torch.nn": nn, "transformers": transformers}

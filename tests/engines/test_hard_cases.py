@@ -382,6 +382,27 @@ self.model.layers_to_capture = [2, 5]
 self.model.layers = nn.ModuleList([WrapDecoderLayer(layer) for layer in self.model.layers])
 """,
     ),
+    "layers in a dict of modules, in order": Model(
+        init="""
+count = config.num_hidden_layers
+self.layers = nn.ModuleDict({str(i): LlamaDecoderLayer(config, i) for i in range(count)})
+""",
+        loop=captures(f"aux.append({STATE})").replace(
+            "in enumerate(self.layers)", "in enumerate(self.layers.values())"
+        ),
+    ),
+    "layers in a dict of modules, by name": Model(
+        init="""
+count = config.num_hidden_layers
+self.layers = nn.ModuleDict({str(i): LlamaDecoderLayer(config, i) for i in range(count)})
+""",
+        loop=loop(f"""
+for i in range(len(self.layers)):
+    if i in self.layers_to_capture:
+        aux.append({STATE})
+    hidden_states, residual = self.layers[str(i)](hidden_states, residual)
+"""),
+    ),
     "layers that differ by their index": Model(
         layer="""
 if residual is not None:

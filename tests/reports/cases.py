@@ -274,6 +274,8 @@ CASES: tuple[Case, ...] = (
     Case("vllm-project/vllm#11672", "norms are kept that the checkpoint does not have", ("NRM006",),
          eagle_norms("input_layernorm", "norm"), eagle_norms()),
     Case("vllm-project/vllm#21086", "a norm at the end, over those before", ("NRM006",), eagle_norms("norm"), eagle_norms()),
+    Case("vllm-project/vllm#47448", "an MTP head hands itself its state before the norm", ("NRM005",),
+         of_page("NRM005", "A draft's steps"), of_page("NRM005", "A pair for the draft's steps")),
     Case("vllm-project/vllm#27688", "use_aux_hidden_state is not read", ("CFG006",),
          without_states("return True"), without_states('return eagle_config.get("use_aux_hidden_state", True)')),
     Case("sgl-project/sglang#21272", "EAGLE for an EAGLE-3 draft", ("CFG005",),
