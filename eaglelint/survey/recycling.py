@@ -43,8 +43,16 @@ def unlike_states(engine: Engine, source: EngineSource) -> tuple[UnlikeStates, .
     if not isinstance(engine, RecyclesStates) or not isinstance(engine, DraftRegistry):
         return ()
     drafts = _drafts(engine, source)
-    known: dict[Binding, _Handed | None] = {}
-    cases = (_unlike(engine, source, draft, drafts, known) for draft in drafts)
+    own = sorted({str(draft.module.path) for draft in drafts})
+    cases = [
+        source.remember(  # each for itself, so that an edit of one file leaves the others known
+            "unlike states of",
+            (vars(engine), draft.module.name, draft.item.name, own),
+            partial(_unlike, engine, source, draft, drafts),
+        )
+        for draft in drafts
+        if isinstance(draft.item, ClassInfo)
+    ]
     return tuple(case for case in cases if case is not None)
 
 
@@ -57,7 +65,7 @@ def unlike_states_of(
     draft = engine.draft_binding(source, name)
     if draft is None:
         return ()
-    case = _unlike(engine, source, draft, _drafts(engine, source), {}, None if target is None else (target,))
+    case = _unlike(engine, source, draft, _drafts(engine, source), None if target is None else (target,))
     return () if case is None else (case,)
 
 
@@ -71,16 +79,14 @@ def _unlike(
     source: EngineSource,
     draft: Binding,
     drafts: Iterable[Binding],
-    known: dict[Binding, _Handed | None],
     targets: Iterable[Binding] | None = None,
 ) -> UnlikeStates | None:
     """What is wrong with one class of drafts, which is followed in the files of all ``drafts``.
 
-    Where its target is not given, all count that are made of the layer that it has, or may be. ``known`` keeps what
-    they hand over.
+    Where its targets are not given, all count that are made of the layer that it has, or may be.
     """
     own = frozenset(binding.module.path for binding in drafts)
-    later = _handed(engine, source, own, partial(_run_draft, engine, source, draft), layers=True)
+    later = _handed(engine, source, own, lambda machine: engine.hands_on(machine, source, draft), layers=True)
     if later is None:
         return None
     if targets is None:
@@ -88,10 +94,7 @@ def _unlike(
         targets = (target for module in modules for target in engine.targets_of(source, module))
     first: list[tuple[Binding, _Handed]] = []
     for target in targets:
-        if target not in known:
-            files = frozenset([target.module.path])
-            known[target] = _handed(engine, source, files, partial(_run_target, engine, source, target), layers=False)
-        handed = known[target]
+        handed = source.tree.once(("state of", target), partial(_first, engine, source, target))
         # Which of them the draft is for is not known, so that one of another form is enough to say nothing.
         if handed is None or handed.norms == later.norms or (first and handed.norms != first[0][1].norms):
             return None
@@ -116,12 +119,10 @@ def _unlike(
     )
 
 
-def _run_draft(engine: RecyclesStates, source: EngineSource, draft: Binding, machine: Machine) -> Any:
-    return engine.hands_on(machine, source, draft)
-
-
-def _run_target(engine: RecyclesStates, source: EngineSource, target: Binding, machine: Machine) -> Any:
-    return engine.hands_first(machine, source, target)
+def _first(engine: RecyclesStates, source: EngineSource, target: Binding) -> _Handed | None:
+    """What a target hands to the first step; of its layers it does not matter what they do."""
+    own = frozenset([target.module.path])
+    return _handed(engine, source, own, lambda machine: engine.hands_first(machine, source, target), layers=False)
 
 
 @dataclass(frozen=True, slots=True)
