@@ -65,7 +65,7 @@ def draft_class(
     rotary: bool = False,
 ) -> DraftClass | None:
     """Look the draft's class up; ``None`` where the config names none, or the source registers no draft at all."""
-    if not _names_a_class(draft):
+    if not draft.names_a_class:
         return None
     from eaglelint.engines.base import DraftRegistry
 
@@ -110,10 +110,12 @@ def _unlike_states(handle: EngineHandle, names: list[str], target: TargetConfig 
 
 def recalled_class(profile: Profile, draft: DraftConfig) -> DraftClass | None:
     """What a profile tells of it; ``None`` also where the profile was made before registries were learned."""
-    if not _names_a_class(draft) or not profile.drafts:
+    if not draft.names_a_class or not profile.drafts:
         return None
-    names = (*draft.architectures, *(prefix + name for name in draft.architectures for prefix in profile.prefixes))
-    found = [name for name in names if name in profile.drafts or name in profile.registered]
+    from eaglelint.engines.recall import names_asked, registers
+
+    names = names_asked(profile, draft.architectures)
+    found = [name for name in names if registers(profile, name)]
     facts = profile.drafts.get(found[0]) if found else None
     if facts is None:
         return DraftClass(profile.label, names, bool(found), tuple(profile.drafts))
@@ -129,11 +131,6 @@ def recalled_class(profile: Profile, draft: DraftConfig) -> DraftClass | None:
 def _place(profile: Profile, line: Line) -> Place:
     path, _, number = line.at.rpartition(":")
     return Place(Span.at(f"{profile.label}: {path}", int(number)), line.code)
-
-
-def _names_a_class(draft: DraftConfig) -> bool:
-    """Whether a registry is asked for the class that the config names; speculators' formats lead to others."""
-    return bool(draft.architectures) and draft.dialect != "speculators" and not draft.embedded
 
 
 def _inherited(handle: EngineHandle, draft: DraftConfig, kind: str, target: TargetConfig) -> tuple[Inherited, ...]:

@@ -8,11 +8,10 @@ from typing import Any
 
 from eaglelint.artifacts.draft import DraftConfig
 from eaglelint.artifacts.target import TargetConfig
-from eaglelint.draft_class import DraftClass, recalled_class
 from eaglelint.engines.profile import Profile
 from eaglelint.engines.profile_file import bundled_servers, bundled_versions
 from eaglelint.engines.profile_part import bundled_part, bundled_registry
-from eaglelint.engines.recall import class_in, recall, resolve, takes_ids_at
+from eaglelint.engines.recall import class_in, names_asked, recall, registers, resolve, takes_ids_at
 from eaglelint.rule import Served
 from eaglelint.serving_end import ids_places
 from eaglelint.wiring import Wiring, compare
@@ -32,11 +31,16 @@ def served_elsewhere(
     return tuple(served for engine in bundled_servers() for served in _releases(engine, draft, kind, target, names))
 
 
-def registered_elsewhere(draft: DraftConfig) -> tuple[DraftClass, ...]:
+def registered_elsewhere(draft: DraftConfig) -> tuple[tuple[str, bool], ...]:
     """Whether each engine's newest bundled release registers the class that the draft names, where that was learned."""
-    newest = ((engine, bundled_versions(engine)[-1]) for engine in bundled_servers())
-    found = (recalled_class(bundled_registry(engine, version), draft) for engine, version in newest)
-    return tuple(cls for cls in found if cls is not None)
+    if not draft.names_a_class:
+        return ()
+    newest = (bundled_registry(engine, bundled_versions(engine)[-1]) for engine in bundled_servers())
+    return tuple(
+        (profile.label, any(registers(profile, name) for name in names_asked(profile, draft.architectures)))
+        for profile in newest
+        if profile.drafts
+    )
 
 
 def _releases(

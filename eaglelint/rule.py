@@ -74,7 +74,7 @@ class Facts:
     each of its exporters makes of the names of the draft's tensors.
 
     ``elsewhere`` is what the newest bundled release of each engine would feed the draft, where nobody named an engine;
-    ``registered_elsewhere`` says whether it registers the draft's class.
+    ``registered_elsewhere`` names each and says whether it registers the draft's class.
 
     ``practice`` is what the training code was seen to do besides capturing; ``dump`` is what lies on the disk between
     capture and training. ``parent`` is the header of the draft that this one was trained further from.
@@ -86,7 +86,7 @@ class Facts:
     servings: tuple[Served, ...]
     engines: tuple[EngineFacts, ...] = ()
     elsewhere: tuple[Served, ...] = ()
-    registered_elsewhere: tuple[DraftClass, ...] = ()
+    registered_elsewhere: tuple[tuple[str, bool], ...] = ()
     checkpoint: Checkpoint | None = None
     target_checkpoint: Checkpoint | None = None
     embeddings: EmbeddingRows | None = None

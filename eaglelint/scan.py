@@ -220,7 +220,7 @@ def _elsewhere(
     return served_elsewhere(draft, kind, target, options.target_class)
 
 
-def _registered_elsewhere(pipeline: PipelineInput, draft: DraftConfig, kind: str) -> tuple[DraftClass, ...]:
+def _registered_elsewhere(pipeline: PipelineInput, draft: DraftConfig, kind: str) -> tuple[tuple[str, bool], ...]:
     """Which of the newest releases register the draft's class, where no engine was asked for."""
     if pipeline.serving or pipeline.assume or kind not in CAPTURING_KINDS or not draft.data:
         return ()

@@ -133,6 +133,11 @@ class DraftConfig:
         """Read a draft's config from memory, as an editor holds it; never raises for what stands in it."""
         return cls.from_document(Document.parse(path, text))
 
+    @property
+    def names_a_class(self) -> bool:
+        """Whether a registry is asked for the class that the config names; speculators' formats lead to others."""
+        return bool(self.architectures) and self.dialect != "speculators" and not self.embedded
+
     def ids_at(self, *key_path: str) -> DraftLayerIds | None:
         """The list of layer ids at exactly this key path."""
         return next((ids for ids in self.layer_ids if ids.key_path == key_path), None)

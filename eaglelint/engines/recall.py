@@ -22,7 +22,7 @@ from eaglelint.engines.profile import (
 from eaglelint.engines.profile import Mapping as Learned
 from eaglelint.wiring import Condition, Evidence, Fault, LayerIds, Slot, Wiring
 
-__all__ = ["Served", "answer_of", "apply", "class_in", "recall", "resolve", "takes_ids_at"]
+__all__ = ["Served", "answer_of", "apply", "class_in", "names_asked", "recall", "registers", "resolve", "takes_ids_at"]
 
 _UNLEARNED = "the profile does not tell: {what} could not be learned from the source. Check against the source itself"
 
@@ -159,6 +159,16 @@ def class_in(profile: Profile, name: str) -> str | None:
         return ANY_TARGET
     name = profile.aliases.get(name, name)
     return name if name in profile.classes or name in profile.without_capture else None
+
+
+def names_asked(profile: Profile, architectures: Sequence[str]) -> tuple[str, ...]:
+    """The names under which the registry is asked for a draft with these architectures, their own first."""
+    return (*architectures, *(prefix + name for name in architectures for prefix in profile.prefixes))
+
+
+def registers(profile: Profile, name: str) -> bool:
+    """Whether the release registers an architecture of exactly this name."""
+    return name in profile.drafts or name in profile.registered
 
 
 def recall(

@@ -46,8 +46,8 @@ def _check(rule: Rule, facts: Facts) -> Iterator[Finding]:
 
 def _unregistered(rule: Rule, facts: Facts, draft: DraftConfig) -> Iterator[Finding]:
     """Releases that do not have the draft's class, beside others that have it."""
-    having = [cls.engine for cls in facts.registered_elsewhere if cls.registered]
-    lacking = [cls.engine for cls in facts.registered_elsewhere if not cls.registered]
+    having = [engine for engine, registered in facts.registered_elsewhere if registered]
+    lacking = [engine for engine, registered in facts.registered_elsewhere if not registered]
     if not having or not lacking:
         return
     name, place = draft.architectures[0], draft.node("architectures", "0")
