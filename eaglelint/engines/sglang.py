@@ -12,6 +12,7 @@ from eaglelint.engines import sglang_graphs, sglang_recycling, sglang_workers
 from eaglelint.engines.base import EngineSource, adopt_config_class, enum_member, mentioned_names, stand_in
 from eaglelint.engines.loading import Trial
 from eaglelint.engines.recycling import builds_on
+from eaglelint.engines.sglang_config import find_reader, read_config
 from eaglelint.engines.sglang_loading import load_draft
 from eaglelint.source.construct import bind_arguments, function_node
 from eaglelint.source.index import ClassInfo, FunctionInfo
@@ -110,6 +111,7 @@ class SGLang:
 
     def prepare(self, machine: Machine, source: EngineSource, kind: str) -> None:
         """Where the run meets the outside: the server's arguments and the draft that they name."""
+        find_reader(machine, source)
         configuration = stand_in(machine, "the server's configuration")
         for entry in ("RuntimeContext.config_bag", "get_global_server_args()", "get_server_args()"):
             machine.intercepts[entry] = lambda m, args, kwargs, site: configuration
@@ -151,6 +153,7 @@ class SGLang:
 
     def build_model(self, machine: Machine, cls: Binding, target: Any) -> Instance:
         assert isinstance(cls.item, ClassInfo)
+        read_config(machine, target)
         arguments = {"config": target, "quant_config": Unknown("the quantisation"), "prefix": ""}
         machine.constructing = partial(adopt_config_class, machine)
         machine.constructing(ClassValue(cls.module, cls.item), (), arguments)

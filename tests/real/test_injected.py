@@ -85,15 +85,17 @@ def test_only_states_that_the_draft_is_served_count(
     assert [case.boundaries for case in found] == lacking
 
 
+@pytest.mark.parametrize("cls", [DENSE, SPARSE])
 @pytest.mark.parametrize(("first", "lacking"), [(1, [(2,)]), (3, [])])
 def test_a_draft_for_a_published_kind_of_config(
-    first: int, lacking: list[tuple[int, ...]], real_engine: Callable[[str, str], EngineHandle]
+    cls: str, first: int, lacking: list[tuple[int, ...]], real_engine: Callable[[str, str], EngineHandle]
 ) -> None:
-    """The depth and the width stand in the config of the language model, the features in that of the encoder."""
+    """The sizes stand in the config of the language model, which the engine copies up; the features in the encoder's."""
     handle = real_engine("sglang", "0.5.12")
-    text = {"num_hidden_layers": 36, "hidden_size": 4096, "num_attention_heads": 32, "num_experts": 128}
+    sizes = {"num_hidden_layers": 36, "hidden_size": 4096, "num_attention_heads": 32, "vocab_size": 151936}
+    text = {**sizes, **({"num_experts": 128} if cls == SPARSE else {})}
     target = {"text_config": text, "vision_config": {"deepstack_visual_indexes": [8, 16, 24], "hidden_size": 1152}}
     draft = {"eagle_config": {"eagle_aux_hidden_state_layer_ids": [first, 17, 32]}}
-    run = handle.run(ServingRequest(bound(handle, SPARSE), 36, target, draft_data=draft))
+    run = handle.run(ServingRequest(bound(handle, cls), 36, target, draft_data=draft))
     assert str(run.wiring) == f"h[{first + 1}] ⊕ h[18] ⊕ h[33]"
     assert [case.boundaries for case in run.injected_late] == lacking
