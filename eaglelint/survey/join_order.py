@@ -37,8 +37,8 @@ def join_of(modules: Iterable[SourceModule]) -> Join | None:
 
 def joins_in(module: SourceModule) -> Iterator[Join]:
     """Every place in a file at which an embedding and a hidden state are joined."""
-    for _, info in functions_of(module):
-        if "torch.c" not in module.text(info.line, info.end_line):
+    for name, info in functions_of(module):
+        if "torch.c" not in module.text(info.line, info.end_line) or "Confidence" in name.partition(".")[0]:
             continue
         try:
             piece = module.slice(info.line, info.end_line)

@@ -33,7 +33,7 @@ from eaglelint.survey.places import place_of, place_of_definition, place_of_node
 
 __all__ = ["unlike_states", "unlike_states_of"]
 
-_BUDGET = Budget(steps=3_000, attribute_steps=500, call_steps=2_000)  # drafts of vLLM 0.33.0 take 70 to 300 steps
+_BUDGET = Budget(steps=1_000, attribute_steps=300, call_steps=800)  # drafts of vLLM 0.33.0 take 70 to 300 steps
 _MOST_NORMS = 4
 _COUNT = re.compile(r"(?:^|_)num_(?:\w+_)?layers|^n_predict$")  # of a config: a draft of one layer stands for all
 

@@ -45,6 +45,11 @@ E, H = "embedding", "hidden state"
             "    return self.confidence_proj(both)",
             [],
         ),
+        (  # SGLang 0.5.23, srt/models/dspark.py:452
+            "class DraftConfidenceHead:\n    def forward(self, hidden_states, prev_embeddings):\n"
+            "        return self.proj(torch.cat([hidden_states, prev_embeddings], dim=-1))",
+            [],
+        ),
         ("def f(self, x, y):\n    return torch.cat([x, y], dim=-1)", []),
         ("def f(self, embeds):\n    return torch.cat([embeds, embeds], dim=-1)", []),
         (
