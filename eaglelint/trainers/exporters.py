@@ -6,101 +6,23 @@ What these make of the names is found by running them (weights.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
 from eaglelint.exported import WeightMap
 from eaglelint.source.calls import call_value, construct
 from eaglelint.source.lookup import get_attribute
-from eaglelint.source.values import BoundMethod, ClassValue, External, Function, Instance, Partial, Unknown
+from eaglelint.source.values import BoundMethod, External, Function, Instance, Partial, Unknown
 from eaglelint.trainers.base import Run, step
 from eaglelint.trainers.bench import Bench, NotFollowed
-from eaglelint.trainers.parameters import Named, build
+from eaglelint.trainers.draft_built import SIZES, built, calls, class_of_draft, draft_config, draft_module, freeze
+from eaglelint.trainers.parameters import Named
 from eaglelint.trainers.spoken import spoken_names
 from eaglelint.trainers.weights import conversion
 
 __all__ = ["EXPORTERS"]
 
-# What every config of a language model has (transformers: LlamaConfig); the sizes do not matter for the names.
-_SIZES = (
-    *("hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads", "head_dim", "vocab_size"),
-    *("draft_vocab_size", "max_position_embeddings", "rms_norm_eps", "hidden_act", "rope_theta", "layer_types"),
-)
-_PLAIN = {
-    "attention_bias": False,
-    "mlp_bias": False,
-    "pad_token_id": None,
-    "num_hidden_layers": 1,
-    "rope_scaling": None,
-}
-_LOADING = ("load_embedding", "load_vocab_mapping", "warm_start_draft_model")  # changes values, and nothing else
 _State = dict[str, Any]
-
-
-def _config(bench: Bench, data: Mapping[str, Any]) -> Instance:
-    sizes = {name: Unknown(name, present=True) for name in _SIZES}
-    return bench.section("the draft's config", {**sizes, **_PLAIN, **data})
-
-
-def _module(bench: Bench, cls: ClassValue, run: Run, name: str = "") -> tuple[Instance, tuple[Named, ...]]:
-    """A draft of this class and its tensors, as an attribute of what trains it where that has a name."""
-    model = construct(bench.machine, cls, (_config(bench, run.draft),), {})
-    return model, _built(bench, model, f"{name}." if name else "")
-
-
-def _built(bench: Bench, model: Instance, prefix: str = "") -> tuple[Named, ...]:
-    """The tensors of a module.
-
-    Raises:
-        NotFollowed: What it is built of depends on what is not known.
-    """
-    name = model.cls.info.name if model.cls is not None else model.name
-    found = bench.every(lambda: build(bench.machine, model, prefix), name)
-    first: tuple[Named, ...] = found[0]
-    if len(found) == 1:
-        return first
-    # Of several paths, what all of them build; whether it is trained is told by none.
-    always = [item for item in first if all(any(item.name == other.name for other in path) for path in found)]
-    unsure = Unknown("it depends on a condition")
-    return tuple(
-        replace(item, value=None if item.value is None else Instance(None, attrs={"requires_grad": unsure}))
-        for item in always
-    )
-
-
-def _first_class(bench: Bench, file: str, run: Run, default: str) -> ClassValue:
-    """The class of the draft's architecture where that file has it."""
-    named = run.draft.get("architectures")
-    names = [name for name in named if isinstance(name, str)] if isinstance(named, list | tuple) else []
-    classes = bench.module(file).index.classes
-    return bench.cls(file, next((name for name in names if name in classes), default))
-
-
-def _called(bench: Bench, method: str, work: Callable[[], Any], what: str) -> bool | None:
-    """Whether a piece of work calls a method of that name; None where it could not be followed that far."""
-    seen: list[Any] = []
-    aside = {f"{name}()": lambda machine, args, kwargs, site: None for name in _LOADING}
-    noted = {f"{method}()": lambda machine, args, kwargs, site: seen.append(site)}
-    before = dict(bench.machine.intercepts)
-    bench.machine.intercepts |= {**aside, **noted}
-    try:
-        bench.every(work, what)
-    except NotFollowed:
-        return True if seen else None
-    finally:
-        bench.machine.intercepts = before
-    return bool(seen)
-
-
-def _freeze(bench: Bench, model: Instance, method: str, frozen: bool | None, named: Sequence[Named]) -> None:
-    """Do what freezes the embedding, where training does it; what is not known about it is unknown then."""
-    if frozen:
-        bench.call(bench.method(model, method), receiver=model)
-    elif frozen is None:
-        for item in named:
-            if item.value is not None:
-                item.value.attrs["requires_grad"] = Unknown("whether it is frozen")
 
 
 # --- TorchSpec -----------------------------------------------------------------------------------------------------
@@ -108,17 +30,17 @@ def _freeze(bench: Bench, model: Instance, method: str, frozen: bool | None, nam
 
 def _torchspec(bench: Bench, run: Run) -> Iterator[WeightMap]:
     converter, trainer = "tools/convert_to_hf.py", "training/eagle3_trainer.py"
-    draft = _first_class(bench, "models/draft/llama3_eagle.py", run, "LlamaForCausalLMEagle3")
-    model, named = _module(bench, draft, run, "draft_model")
+    draft = class_of_draft(bench, "models/draft/llama3_eagle.py", run, "LlamaForCausalLMEagle3")
+    model, named = draft_module(bench, draft, run, "draft_model")
     own = [item.name.removeprefix("draft_model.") for item in named]
     start = bench.function(trainer, "Eagle3Trainer.init_model")
     trains = bench.instance(bench.cls(trainer, "Eagle3Trainer"))
     bench.machine.intercepts["from_config()"] = lambda machine, args, kwargs, site: model
     work = BoundMethod(start, trains)
-    frozen = _called(
+    frozen = calls(
         bench, "freeze_embedding", lambda: call_value(bench.machine, work, ("config", "target"), {}, None), "init_model"
     )
-    _freeze(bench, model, "freeze_embedding", frozen, named)
+    freeze(bench, model, "freeze_embedding", frozen, named)
     extract = bench.function(converter, "_extract_model_weights")
     prepare = bench.function(converter, "_prepare_export_tensors")
     for option, for_vllm in (("without --vllm", False), ("--vllm", True)):
@@ -150,9 +72,9 @@ _STRATEGIES = {
 
 def _specforge(bench: Bench, run: Run) -> Iterator[WeightMap]:
     strategy, attribute, file, default = _STRATEGIES[run.kind]
-    model, named = _module(bench, _first_class(bench, file, run, default), run, "draft_model")
+    model, named = draft_module(bench, class_of_draft(bench, file, run, default), run, "draft_model")
     wrapper = bench.instance(None, "the model that is trained", draft_model=model)
-    _built(bench, wrapper)
+    built(bench, wrapper)
     for name in ("named_parameters", "parameters"):  # a module without source has none of its own
         found = [(item.name, item.value) for item in named if item.value is not None]
         value = found if name == "named_parameters" else [parameter for _, parameter in found]
@@ -162,10 +84,8 @@ def _specforge(bench: Bench, run: Run) -> Iterator[WeightMap]:
         making = bench.function("algorithms/model_providers.py", starting)
         bench.machine.intercepts["AutoDraftModel.from_config"] = lambda machine, args, kwargs, site: model
         given = (Unknown("the run's config"), Unknown("the draft's config"))
-        frozen = _called(
-            bench, "freeze_embedding", lambda: call_value(bench.machine, making, given, {}, None), starting
-        )
-        _freeze(bench, model, "freeze_embedding", frozen, named)
+        frozen = calls(bench, "freeze_embedding", lambda: call_value(bench.machine, making, given, {}, None), starting)
+        freeze(bench, model, "freeze_embedding", frozen, named)
     bases = "training/strategies/base.py"
     filtering = bench.function(bases, f"{strategy}.checkpoint_state_filter")
     trains = bench.instance(bench.cls(bases, strategy))
@@ -219,8 +139,8 @@ def _saved_by(bench: Bench, exporting: Function, kept: Any, built: Instance) -> 
 
 def _angelslim(bench: Bench, run: Run) -> Iterator[WeightMap]:
     train = "compressor/speculative/train"
-    draft = _first_class(bench, f"{train}/models/draft/llama_eagle3.py", run, "Eagle3LlamaForCausalLM")
-    model, named = _module(bench, draft, run)
+    draft = class_of_draft(bench, f"{train}/models/draft/llama_eagle3.py", run, "Eagle3LlamaForCausalLM")
+    model, named = draft_module(bench, draft, run)
     file = f"{train}/trainer/eagle3_trainer.py"
     name = next((name for name in bench.module(file).index.classes if name.endswith("Eagle3Trainer")), "Eagle3Trainer")
     saving = bench.function(file, f"{name}._save_zero3_model")
@@ -264,12 +184,12 @@ def _modelopt(bench: Bench, run: Run) -> Iterator[WeightMap]:
         Instance(None, args, kwargs, name="DecoderLayer", made=(site,) if site is not None else ())
     )
     where = f"torch/speculative/plugins/{file}"
-    config = _config(
+    config = draft_config(
         bench, {"use_aux_hidden_state": True, "use_last_layernorm": True, "has_lm_head": True, **run.draft}
     )
     rest = (layer,) if run.kind == "eagle3" else ()
     model = construct(bench.machine, bench.cls(where, cls), (config, *rest), {})
-    named = _built(bench, model, f"{name}.")
+    named = built(bench, model, f"{name}.")
     export = "torch/export/plugins/hf_spec_export.py"
     # What is made on the first forward pass is not built by __init__; the exporter speaks of it.
     spoken = (text for text in spoken_names(bench.cls(export, exporter)) if text.startswith("*.") and name not in text)
@@ -294,7 +214,7 @@ def _saved_in_training(bench: Bench, run: Run) -> Iterator[WeightMap]:
         return  # their lists are changed while the model is made
     cls = bench.cls(file, name)
     config = _of_speculators(bench, run)
-    named = _built(bench, construct(bench.machine, cls, (config,), {}))
+    named = built(bench, construct(bench.machine, cls, (config,), {}))
     ignored = get_attribute(bench.machine, cls, "_keys_to_ignore_on_save")
     place = bench.line(file, "_keys_to_ignore_on_save", "names what save_pretrained leaves out")
     if not isinstance(ignored, list) or place.line == 1:
@@ -309,7 +229,7 @@ def _saved_in_training(bench: Bench, run: Run) -> Iterator[WeightMap]:
 def _of_speculators(bench: Bench, run: Run) -> Instance:
     """A config in the speculators format: what the run says nothing about is not known."""
     layer = {"model_type": "llama", "num_hidden_layers": 1, "attention_bias": False, "mlp_bias": False}
-    held = {name: Unknown(name, present=True) for name in _SIZES}
+    held = {name: Unknown(name, present=True) for name in SIZES}
     inner = bench.instance(None, "the layers' config", **{**held, **layer})
     flags = {name: run.draft.get(name, False) for name in ("norm_before_fc", "fc_norm", "norm_before_residual")}
     rest = {"draft_vocab_size": Unknown("draft_vocab_size", present=True), "eagle_aux_hidden_state_layer_ids": None}
@@ -356,7 +276,7 @@ def _converted(bench: Bench, run: Run) -> Iterator[WeightMap]:
 def _legacy_names(bench: Bench, config: Instance) -> tuple[str, ...]:
     file, name = "convert/eagle/eagle3_legacy_model.py", "Eagle3Speculator"
     model = construct(bench.machine, bench.cls(file, name), (config,), {})
-    found = tuple(item.name for item in _built(bench, model))
+    found = tuple(item.name for item in built(bench, model))
     if not any(item.startswith("layers.") for item in found):
         raise NotFollowed(f"{bench.module(file).display}: what {name} is built of is not known")
     return found
@@ -372,8 +292,8 @@ def _has(names: Sequence[str], name: str) -> bool:
 
 def _eagle(bench: Bench, run: Run) -> Iterator[WeightMap]:
     """DeepSpeed's ``save_16bit_model`` leaves out what is frozen, where it is told to (its runtime/engine.py)."""
-    model = construct(bench.machine, bench.cls("cnets.py", "Model"), (_config(bench, run.draft), *(None,) * 3), {})
-    named = _built(bench, model)
+    model = construct(bench.machine, bench.cls("cnets.py", "Model"), (draft_config(bench, run.draft), *(None,) * 3), {})
+    named = built(bench, model)
     place = bench.line("main.py", "save_16bit_model", "saves the draft")
     if "exclude_frozen_parameters=True" not in bench.module("main.py").lines[place.line - 1]:
         return
