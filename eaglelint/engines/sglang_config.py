@@ -6,7 +6,6 @@ import re
 from typing import Any
 
 import libcst as cst
-import libcst.matchers as m
 
 from eaglelint.engines.base import EngineSource
 from eaglelint.source.construct import function_node
@@ -15,6 +14,7 @@ from eaglelint.source.slices import Slice
 from eaglelint.source.statements import run_block
 from eaglelint.source.tree import SourceModule
 from eaglelint.source.values import Env, External, Frame, Function, Instance, Partial
+from eaglelint.source.walk import walk
 
 __all__ = ["find_reader", "read_config"]
 
@@ -57,7 +57,6 @@ def read_config(machine: Machine, target: Instance) -> None:
 
 def _reader(module: SourceModule) -> tuple[Function, Slice, cst.If] | None:
     """The statement that asks for ``text_config`` and sets attributes of ``config``, and the function it stands in."""
-    sets = m.Call(func=m.Name("setattr"), args=[m.Arg(m.Name("config")), m.ZeroOrMore()])
     methods = (info for cls in module.index.classes.values() for info in cls.methods.values())
     for info in (*module.index.functions.values(), *methods):
         text = module.text(info.line, info.end_line)
@@ -65,11 +64,18 @@ def _reader(module: SourceModule) -> tuple[Function, Slice, cst.If] | None:
             continue
         function = Function(module, info)
         piece, node = function_node(function)
-        for found in m.findall(node, m.If()):
-            if (
-                isinstance(found, cst.If)
-                and m.findall(found.test, m.Name("text_config"))
-                and m.findall(found.body, sets)
-            ):
+        for found in walk(node):
+            if isinstance(found, cst.If) and _asks(found.test) and any(map(_sets, walk(found.body))):
                 return function, piece, found
     return None
+
+
+def _asks(test: cst.BaseExpression) -> bool:
+    return any(isinstance(node, cst.Name) and node.value == "text_config" for node in walk(test))
+
+
+def _sets(node: cst.CSTNode) -> bool:
+    match node:
+        case cst.Call(func=cst.Name("setattr"), args=[cst.Arg(value=cst.Name("config")), *_]):
+            return True
+    return False

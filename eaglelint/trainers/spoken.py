@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import libcst as cst
-import libcst.matchers as m
 
 from eaglelint.source.values import ClassValue
+from eaglelint.source.walk import walk
 
 __all__ = ["spoken_names"]
 
@@ -21,8 +21,9 @@ def spoken_names(cls: ClassValue) -> tuple[str, ...]:
             piece = cls.module.slice(info.line, info.end_line)
         except SyntaxError:
             continue
-        loops = [loop.target for node in piece.body for loop in m.findall(node, m.For() | m.CompFor())]  # type: ignore[attr-defined]
-        finder = _Spoken({name.value for target in loops for name in m.findall(target, m.Name())})  # type: ignore[attr-defined]
+        nodes = [inner for node in piece.body for inner in walk(node)]
+        loops = [node.target for node in nodes if isinstance(node, cst.For | cst.CompFor)]
+        finder = _Spoken({name for target in loops for name in _names(target)})
         for statement in piece.body:
             statement.visit(finder)
         found |= dict.fromkeys(finder.found)
@@ -35,8 +36,7 @@ class _Spoken(cst.CSTVisitor):
         self.found: list[str] = []
 
     def visit_Assign(self, node: cst.Assign) -> None:
-        names = {name.value for name in m.findall(node.value, m.Name())}  # type: ignore[attr-defined]
-        if names & self.drawn:
+        if _names(node.value) & self.drawn:
             targets = (target.target for target in node.targets)
             self.drawn |= {target.value for target in targets if isinstance(target, cst.Name)}
 
@@ -66,6 +66,10 @@ class _Spoken(cst.CSTVisitor):
     def _whole(self, text: str) -> None:
         if text:
             self.found.append(text)
+
+
+def _names(node: cst.CSTNode) -> set[str]:
+    return {inner.value for inner in walk(node) if isinstance(inner, cst.Name)}
 
 
 def _text(node: cst.BaseExpression) -> str:
