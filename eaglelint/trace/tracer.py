@@ -28,7 +28,7 @@ _MOST_GUESSES = 3
 _MANY = 100  # occurrences: for less, a process of its own takes longer than it saves
 _MOST_CALLS = 80  # of a function that a trace without ends goes back to
 _DEFINES = frozenset(["assignment", "parameter", "mutation"])
-_MOST_SEARCHED = 650_000_000
+_MOST_SEARCHED = 600_000_000  # bytes: what a trace without ends takes on a large tree stays within two seconds
 _MOST_SEARCHED_ON_A_PATH = 5_000_000_000
 
 
