@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-__all__ = ["Build", "Builds", "DraftFacts", "Line", "answers_of", "matches"]
+__all__ = ["ABSENT", "Build", "Builds", "DraftFacts", "Line", "answers_of", "matches", "value_at"]
 
 Key = tuple[str, ...]
 
@@ -84,15 +84,24 @@ class Builds:
     loader: str = ""
 
 
-def answers_of(data: MappingOf[str, Any], key: Key) -> Iterator[str]:
-    """What the value at a key path of a draft's config may be called, the narrowest name first."""
+ABSENT: Any = object()
+
+
+def value_at(data: MappingOf[str, Any], key: Sequence[str]) -> Any:
+    """The value at a key path of a draft's config; ``ABSENT`` where there is none."""
     value: Any = data
     for part in key:
         if not isinstance(value, MappingOf) or part not in value:
-            yield "absent"
-            return
+            return ABSENT
         value = value[part]
-    match value:
+    return value
+
+
+def answers_of(data: MappingOf[str, Any], key: Key) -> Iterator[str]:
+    """What the value at a key path of a draft's config may be called, the narrowest name first."""
+    match value := value_at(data, key):
+        case _ if value is ABSENT:
+            yield "absent"
         case None:
             yield "null"
         case bool():

@@ -20,6 +20,7 @@ from eaglelint.engines.profile import (
     place_of,
 )
 from eaglelint.engines.profile import Mapping as Learned
+from eaglelint.engines.profile_drafts import ABSENT, value_at
 from eaglelint.wiring import Condition, Evidence, Fault, LayerIds, Slot, Wiring
 
 __all__ = ["Served", "answer_of", "apply", "class_in", "names_asked", "recall", "registers", "resolve", "takes_ids_at"]
@@ -77,12 +78,9 @@ def apply(rule: CaptureRule, ids: Sequence[int] | None, num_layers: int) -> Serv
 
 def answer_of(data: Mapping[str, Any], key: Sequence[str]) -> str:
     """Which of a key node's answers the value at a key path of a draft's config is."""
-    value: Any = data
-    for part in key:
-        if not isinstance(value, Mapping) or part not in value:
+    match value := value_at(data, key):
+        case _ if value is ABSENT:
             return "absent"
-        value = value[part]
-    match value:
         case None:
             return "null"
         case bool():
@@ -206,7 +204,7 @@ def recall(
     if draft_data is not None:
         leaf = resolve(profile, kind, draft_data)
         if leaf.takes == "ids":
-            written = tuple(_at(draft_data, leaf.source))
+            written = tuple(value_at(draft_data, leaf.source))
             blank = replace(blank, layer_ids=written, ids_from=leaf.source)
             ids = tuple(value + leaf.shift for value in written)
         elif leaf.takes != "default":
@@ -215,13 +213,6 @@ def recall(
         else:
             blank, ids = replace(blank, layer_ids="default"), None
     return _wiring(profile, profile.mappings[index], sites, blank, ids)
-
-
-def _at(data: Mapping[str, Any], key: Sequence[str]) -> list[int]:
-    value: Any = data
-    for part in key:
-        value = value[part]
-    return list(value)
 
 
 def _wiring(
