@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import libcst as cst
 
+from eaglelint.source.expressions import evaluate, evaluate_index
+from eaglelint.source.lookup import find_method, find_setter, is_module
 from eaglelint.source.machine import Machine, Raised
 from eaglelint.source.slices import Site
 from eaglelint.source.values import (
@@ -32,32 +35,49 @@ __all__ = ["assign", "delete", "part_of", "set_attribute", "sited", "unpack"]
 
 def assign(machine: Machine, target: cst.BaseExpression, value: Any, frame: Frame) -> None:
     """Bind a target of an assignment, a loop or a ``with`` to a value."""
-    from eaglelint.source.expressions import evaluate, evaluate_index
+    binder = _BINDERS.get(type(target))
+    if binder is not None:
+        binder(machine, target, value, frame)
 
-    match target:
-        case cst.Name() if target.value in frame.env.elsewhere:
-            outer = frame.env.elsewhere[target.value]
-            if outer is not None:
-                machine.heap.set(outer.variables, target.value, value)
-            else:
-                machine.heap.set(machine.globals, (frame.module.name, target.value), value)
-        case cst.Name():
-            frame.env.variables[target.value] = value
-        case cst.Attribute():
-            receiver = evaluate(machine, target.value, frame)
-            set_attribute(machine, receiver, target.attr.value, value, Site(frame.slice, target), frame)
-        case cst.Tuple() | cst.List():
-            elements = target.elements
-            star = next((i for i, element in enumerate(elements) if isinstance(element, cst.StarredElement)), None)
-            values = unpack(machine, value, len(elements), star, Site(frame.slice, target))
-            for element, item in zip(elements, values, strict=True):
-                assign(machine, element.value, item, frame)
-        case cst.Subscript():
-            receiver = evaluate(machine, target.value, frame)
-            key = evaluate_index(machine, target, frame)
-            _set_item(machine, receiver, key, value, Site(frame.slice, target))
-        case _:
-            pass
+
+def _bind_name(machine: Machine, target: cst.Name, value: Any, frame: Frame) -> None:
+    env, name = frame.env, target.value
+    if name not in env.elsewhere:
+        env.variables[name] = value
+        return
+    outer = env.elsewhere[name]
+    if outer is not None:
+        machine.heap.set(outer.variables, name, value)
+    else:
+        machine.heap.set(machine.globals, (frame.module.name, name), value)
+
+
+def _bind_attribute(machine: Machine, target: cst.Attribute, value: Any, frame: Frame) -> None:
+    receiver = evaluate(machine, target.value, frame)
+    set_attribute(machine, receiver, target.attr.value, value, Site(frame.slice, target), frame)
+
+
+def _bind_several(machine: Machine, target: cst.Tuple | cst.List, value: Any, frame: Frame) -> None:
+    elements = target.elements
+    star = next((i for i, element in enumerate(elements) if type(element) is cst.StarredElement), None)
+    values = unpack(machine, value, len(elements), star, Site(frame.slice, target))
+    for element, item in zip(elements, values, strict=True):
+        assign(machine, element.value, item, frame)
+
+
+def _bind_item(machine: Machine, target: cst.Subscript, value: Any, frame: Frame) -> None:
+    receiver = evaluate(machine, target.value, frame)
+    key = evaluate_index(machine, target, frame)
+    _set_item(machine, receiver, key, value, Site(frame.slice, target))
+
+
+_BINDERS: dict[type[cst.CSTNode], Callable[[Machine, Any, Any, Frame], None]] = {
+    cst.Name: _bind_name,
+    cst.Attribute: _bind_attribute,
+    cst.Tuple: _bind_several,
+    cst.List: _bind_several,
+    cst.Subscript: _bind_item,
+}
 
 
 def unpack(machine: Machine, value: Any, count: int, star: int | None, site: Site) -> list[Any]:
@@ -115,8 +135,6 @@ def set_attribute(machine: Machine, receiver: Any, name: str, value: Any, site: 
         machine.heap.set(receiver.building[-1], name, value)
         return
     if receiver.cls is not None:
-        from eaglelint.source.lookup import find_method, find_setter
-
         setter = find_setter(machine, receiver.cls, name)
         if setter is not None:
             from eaglelint.source.calls import call_value
@@ -146,10 +164,9 @@ def keep_attribute(machine: Machine, receiver: Instance, name: str, value: Any, 
 
 def _registered(machine: Machine, receiver: Instance, name: str, value: Any, site: Site) -> Any:
     """A module as torch's hooks for new children leave it; everything else as it is."""
-    from eaglelint.source.calls import call_value
-    from eaglelint.source.lookup import is_module
-
     if machine.module_hooks and is_module(machine, value):
+        from eaglelint.source.calls import call_value
+
         for hook in list(machine.module_hooks):
             changed = call_value(machine, hook, (receiver, name, value), {}, site)
             value = value if changed is None else changed
@@ -158,8 +175,6 @@ def _registered(machine: Machine, receiver: Instance, name: str, value: Any, sit
 
 def delete(machine: Machine, target: cst.BaseExpression, frame: Frame) -> None:
     """Unbind a name, an attribute or an item."""
-    from eaglelint.source.expressions import evaluate, evaluate_index
-
     if isinstance(target, cst.Name):
         frame.env.variables.pop(target.value, None)
     elif isinstance(target, cst.Tuple | cst.List):
@@ -228,8 +243,6 @@ def _of_source(value: Any) -> bool:
 def _set_item(machine: Machine, receiver: Any, key: Any, value: Any, site: Site) -> None:
     if isinstance(receiver, Instance) and receiver.payload is not None:
         receiver = receiver.payload
-    from eaglelint.source.lookup import find_method
-
     method = find_method(machine, receiver.cls, "__setitem__") if _of_source(receiver) else None
     if method is not None:
         from eaglelint.source.calls import call_value

@@ -21,7 +21,6 @@ from eaglelint.source.values import (
     Cat,
     ClassValue,
     Closure,
-    Dim,
     Env,
     External,
     Frame,
@@ -51,22 +50,27 @@ def evaluate(machine: Machine, node: cst.BaseExpression, frame: Frame) -> Any:
     return handler(machine, node, frame) if handler else Unknown(f"{type(node).__name__} is not followed")
 
 
+_PLAIN = (bool, int, float, str, bytes, list, tuple, set, frozenset, dict, range, type(None))
+
+
 def truth(value: Any) -> bool | None:
     """Whether a value counts as true; None where that is not known."""
-    if isinstance(value, Instance):
+    kind = type(value)
+    if kind is bool or value is None:
+        return bool(value)
+    if kind is Unknown or kind is Tensor:
+        return None
+    if kind is Instance:
         if value.payload is not None:
             return bool(value.payload)
         if value.cls is not None and value.cls.info.methods.keys() & {"__bool__", "__len__"}:
             return None
         # An object without source may have a truth of its own; one that was made up for the run stands for something.
         return True if value.cls is not None or value.attrs or value.closed else None
-    if isinstance(value, Unknown | Tensor | External | Dim):
-        return None if isinstance(value, Unknown | Tensor) else True
-    if isinstance(value, Iteration):
-        return True
-    if isinstance(value, bool | int | float | str | bytes | list | tuple | set | frozenset | dict | range | type(None)):
-        return bool(value)
-    return True
+    return bool(value) if kind is not Iteration and isinstance(value, _PLAIN) else True
+
+
+_ITERABLE = (list, tuple, set, frozenset, str, range, dict)
 
 
 def iterate(machine: Machine, value: Any, site: Site) -> list[Any] | None:
@@ -84,7 +88,7 @@ def iterate(machine: Machine, value: Any, site: Site) -> list[Any] | None:
         return None
     if isinstance(value, set | frozenset) and all(isinstance(item, str) for item in value):
         return sorted(value)  # Python's own order changes from process to process
-    if isinstance(value, list | tuple | set | frozenset | str | range | dict):
+    if isinstance(value, _ITERABLE):
         return list(value)
     if value is None or (isinstance(value, bool | int | float)):
         raise Raised("TypeError", f"{value!r} is not iterable", site)
@@ -126,6 +130,7 @@ def _attribute(machine: Machine, node: cst.Attribute, frame: Frame) -> Any:
 def _call(machine: Machine, node: cst.Call, frame: Frame) -> Any:
     from eaglelint.source.calls import call_expression
 
+    _HANDLERS[cst.Call] = call_expression  # which needs this module in its turn: it is looked up once
     return call_expression(machine, node, frame)
 
 
@@ -202,7 +207,7 @@ def _elements(machine: Machine, elements: Any, frame: Frame) -> list[Any] | None
     items: list[Any] = []
     for element in elements:
         value = evaluate(machine, element.value, frame)
-        if isinstance(element, cst.StarredElement):
+        if type(element) is cst.StarredElement:
             inner = iterate(machine, value, Site(frame.slice, element))
             if inner is None:
                 return None
@@ -326,7 +331,7 @@ def _binary(machine: Machine, node: cst.BinaryOperation, frame: Frame) -> Any:
 
 
 def _boolean(machine: Machine, node: cst.BooleanOperation, frame: Frame) -> Any:
-    conjunction = isinstance(node.operator, cst.And)
+    conjunction = type(node.operator) is cst.And
     word = "and" if conjunction else "or"
     left = evaluate(machine, node.left, frame)
     known = truth(left)
@@ -346,13 +351,13 @@ def _boolean(machine: Machine, node: cst.BooleanOperation, frame: Frame) -> Any:
 
 def _unary(machine: Machine, node: cst.UnaryOperation, frame: Frame) -> Any:
     value = evaluate(machine, node.expression, frame)
-    if isinstance(node.operator, cst.Not):
+    if type(node.operator) is cst.Not:
         known = truth(value)
         return Unknown(value.why if isinstance(value, Unknown) else "") if known is None else not known
     if isinstance(value, int | float):
-        if isinstance(node.operator, cst.Minus):
+        if type(node.operator) is cst.Minus:
             return -value
-        if isinstance(node.operator, cst.Plus):
+        if type(node.operator) is cst.Plus:
             return +value
         if isinstance(value, int):
             return ~value
@@ -364,7 +369,7 @@ def _comparison(machine: Machine, node: cst.Comparison, frame: Frame) -> Any:
     result: Any = True
     for comparison in node.comparisons:
         right = evaluate(machine, comparison.comparator, frame)
-        if right is None and isinstance(comparison.operator, cst.In | cst.NotIn):
+        if right is None and type(comparison.operator) in (cst.In, cst.NotIn):
             right = _as_used(machine, comparison.comparator, frame)
         name = type(comparison.operator).__name__
         step = compared(compare(machine, name, left, right, Site(frame.slice, node)), name, left, right)
@@ -377,11 +382,11 @@ def _comparison(machine: Machine, node: cst.Comparison, frame: Frame) -> Any:
 
 
 def _if_exp(machine: Machine, node: cst.IfExp, frame: Frame) -> Any:
-    from eaglelint.source.statements import choose
-
     known = truth(evaluate(machine, node.test, frame))
     if known is not None:
         return evaluate(machine, node.body if known else node.orelse, frame)
+    from eaglelint.source.statements import choose
+
     left = machine.try_out(lambda: evaluate(machine, node.body, frame))
     right = machine.try_out(lambda: evaluate(machine, node.orelse, frame))
     if left is not None and right is not None and not changes(left[2]) and not changes(right[2]):
@@ -433,7 +438,7 @@ def _trailing_comma(node: cst.Subscript) -> bool:
 
 
 def _one_index(machine: Machine, index: cst.BaseSlice, frame: Frame) -> Any:
-    if isinstance(index, cst.Slice):
+    if type(index) is cst.Slice:
         parts = [
             None if part is None else evaluate(machine, part, frame) for part in (index.lower, index.upper, index.step)
         ]
@@ -465,14 +470,15 @@ def _as_used(machine: Machine, node: cst.BaseExpression, frame: Frame) -> Any:
     return Unknown(f"{name} of {holder.name}", present=True, key=f"{holder.name}.{name}")
 
 
+_INDEXABLE = (list, tuple, str, range)
+
+
 def get_item(machine: Machine, receiver: Any, key: Any, site: Site) -> Any:
     """``receiver[key]``.
 
     Raises:
         Raised: Python would raise for these values.
     """
-    from eaglelint.source.assign import view_of
-
     if isinstance(receiver, Instance):
         if receiver.payload is None or "__getitem__" in receiver.attrs:
             found = get_attribute(machine, receiver, "__getitem__", site)
@@ -495,12 +501,14 @@ def get_item(machine: Machine, receiver: Any, key: Any, site: Site) -> Any:
                 return receiver  # of the one batch, or of a new one, some tokens
         return _tensor_item(machine, receiver, key, site)
     if isinstance(receiver, TensorBuffer):
+        from eaglelint.source.assign import view_of
+
         return view_of(receiver, key)
     if receiver is None:
         raise Raised("TypeError", "None has no items", site)
     if isinstance(receiver, dict):
         return _dict_item(machine, receiver, key, site)
-    if isinstance(receiver, list | tuple | str | range):
+    if isinstance(receiver, _INDEXABLE):
         if isinstance(key, slice) and _plain_slice(key):
             found = receiver[key]
             return machine.heap.born(found) if isinstance(found, list) else found

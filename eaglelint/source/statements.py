@@ -96,51 +96,74 @@ def _run_aside(machine: Machine, statement: cst.BaseStatement, frame: Frame) -> 
 
 def _run_small(machine: Machine, body: Sequence[cst.BaseSmallStatement], frame: Frame) -> Flow:
     for statement in body:
-        match statement:
-            case cst.Expr():
-                machine.statement = statement.value
-                evaluate(machine, statement.value, frame)
-            case cst.Assign():
-                value = evaluate(machine, statement.value, frame)
-                for target in statement.targets:
-                    assign(machine, target.target, value, frame)
-            case cst.AnnAssign():
-                if statement.value is not None:
-                    assign(machine, statement.target, evaluate(machine, statement.value, frame), frame)
-            case cst.AugAssign():
-                operator = type(statement.operator).__name__.removesuffix("Assign")
-                left = evaluate(machine, statement.target, frame)
-                right = evaluate(machine, statement.value, frame)
-                result = binary(machine, operator, left, right, Site(frame.slice, statement), in_place=True)
-                if isinstance(left, Tensor) and isinstance(result, Tensor):
-                    result = machine.overwrite(left, result)
-                assign(machine, statement.target, result, frame)
-            case cst.Return():
-                return ("return", None if statement.value is None else evaluate(machine, statement.value, frame))
-            case cst.Break():
-                return ("break", None)
-            case cst.Continue():
-                return ("continue", None)
-            case cst.Raise():
-                raise _raised(machine, statement, frame)
-            case cst.Assert():
-                if truth(evaluate(machine, statement.test, frame)) is False:
-                    text = None if statement.msg is None else evaluate(machine, statement.msg, frame)
-                    said = text if isinstance(text, str) else frame.slice.code(statement.test)
-                    raise Raised("AssertionError", said, Site(frame.slice, statement), explicit=True)
-            case cst.Del():
-                delete(machine, statement.target, frame)
-            case cst.Import() | cst.ImportFrom():
-                _import(machine, statement, frame)
-            case cst.Nonlocal():
-                for item in statement.names:
-                    outer = frame.env.outer.find(item.name.value) if frame.env.outer is not None else None
-                    frame.env.elsewhere[item.name.value] = outer
-            case cst.Global():
-                for item in statement.names:
-                    frame.env.elsewhere[item.name.value] = None
-            case _:
-                pass
+        runner = _SMALL.get(type(statement))
+        flow = runner(machine, statement, frame) if runner is not None else None
+        if flow is not None:
+            return flow
+    return None
+
+
+def _run_expression(machine: Machine, statement: cst.Expr, frame: Frame) -> Flow:
+    machine.statement = statement.value
+    evaluate(machine, statement.value, frame)
+    return None
+
+
+def _run_assign(machine: Machine, statement: cst.Assign, frame: Frame) -> Flow:
+    value = evaluate(machine, statement.value, frame)
+    for target in statement.targets:
+        assign(machine, target.target, value, frame)
+    return None
+
+
+def _run_annotated(machine: Machine, statement: cst.AnnAssign, frame: Frame) -> Flow:
+    if statement.value is not None:
+        assign(machine, statement.target, evaluate(machine, statement.value, frame), frame)
+    return None
+
+
+def _run_augmented(machine: Machine, statement: cst.AugAssign, frame: Frame) -> Flow:
+    operator = type(statement.operator).__name__.removesuffix("Assign")
+    left = evaluate(machine, statement.target, frame)
+    right = evaluate(machine, statement.value, frame)
+    result = binary(machine, operator, left, right, Site(frame.slice, statement), in_place=True)
+    if isinstance(left, Tensor) and isinstance(result, Tensor):
+        result = machine.overwrite(left, result)
+    assign(machine, statement.target, result, frame)
+    return None
+
+
+def _run_return(machine: Machine, statement: cst.Return, frame: Frame) -> Flow:
+    return ("return", None if statement.value is None else evaluate(machine, statement.value, frame))
+
+
+def _run_raise(machine: Machine, statement: cst.Raise, frame: Frame) -> Flow:
+    raise _raised(machine, statement, frame)
+
+
+def _run_assert(machine: Machine, statement: cst.Assert, frame: Frame) -> Flow:
+    if truth(evaluate(machine, statement.test, frame)) is False:
+        text = None if statement.msg is None else evaluate(machine, statement.msg, frame)
+        said = text if isinstance(text, str) else frame.slice.code(statement.test)
+        raise Raised("AssertionError", said, Site(frame.slice, statement), explicit=True)
+    return None
+
+
+def _run_del(machine: Machine, statement: cst.Del, frame: Frame) -> Flow:
+    delete(machine, statement.target, frame)
+    return None
+
+
+def _run_nonlocal(machine: Machine, statement: cst.Nonlocal, frame: Frame) -> Flow:
+    for item in statement.names:
+        outer = frame.env.outer.find(item.name.value) if frame.env.outer is not None else None
+        frame.env.elsewhere[item.name.value] = outer
+    return None
+
+
+def _run_global(machine: Machine, statement: cst.Global, frame: Frame) -> Flow:
+    for item in statement.names:
+        frame.env.elsewhere[item.name.value] = None
     return None
 
 
@@ -209,11 +232,10 @@ def _truth(machine: Machine, test: cst.BaseExpression, frame: Frame) -> bool | N
 def _run_side(machine: Machine, statement: cst.If, side: bool, frame: Frame) -> Flow:
     if side:
         return run_suite(machine, statement.body, frame)
-    if isinstance(statement.orelse, cst.If):
-        return _run_if(machine, statement.orelse, frame)
-    if isinstance(statement.orelse, cst.Else):
-        return run_suite(machine, statement.orelse.body, frame)
-    return None
+    orelse = statement.orelse
+    if orelse is None:
+        return None
+    return _run_if(machine, orelse, frame) if type(orelse) is cst.If else run_suite(machine, orelse.body, frame)
 
 
 def choose(machine: Machine, test: cst.BaseExpression, frame: Frame, only: bool | None = None) -> bool:
@@ -662,24 +684,41 @@ def _run_def(machine: Machine, statement: cst.FunctionDef, frame: Frame) -> Flow
     return None
 
 
-def _import(machine: Machine, statement: cst.Import | cst.ImportFrom, frame: Frame) -> None:
+def _run_import(machine: Machine, statement: cst.Import | cst.ImportFrom, frame: Frame) -> Flow:
     if isinstance(statement, cst.Import):
         for alias in statement.names:
             dotted = frame.slice.code(alias.name)
             bound = alias.asname.name.value if alias.asname and isinstance(alias.asname.name, cst.Name) else None
             name = dotted if bound else dotted.split(".", 1)[0]
             frame.env.variables[bound or name] = import_value(machine, frame.module, Import(name, None))
-        return
+        return None
     if isinstance(statement.names, cst.ImportStar):
-        return
+        return None
     module = frame.slice.code(statement.module) if statement.module is not None else ""
     for alias in statement.names:
         name = alias.name.value if isinstance(alias.name, cst.Name) else frame.slice.code(alias.name)
         local = alias.asname.name.value if alias.asname and isinstance(alias.asname.name, cst.Name) else name
         found = Import(module, name, len(statement.relative))
         frame.env.variables[local] = import_value(machine, frame.module, found)
+    return None
 
 
+_SMALL: dict[type[cst.BaseSmallStatement], Callable[[Machine, Any, Frame], Flow]] = {
+    cst.Expr: _run_expression,
+    cst.Assign: _run_assign,
+    cst.AnnAssign: _run_annotated,
+    cst.AugAssign: _run_augmented,
+    cst.Return: _run_return,
+    cst.Break: lambda machine, statement, frame: ("break", None),
+    cst.Continue: lambda machine, statement, frame: ("continue", None),
+    cst.Raise: _run_raise,
+    cst.Assert: _run_assert,
+    cst.Del: _run_del,
+    cst.Import: _run_import,
+    cst.ImportFrom: _run_import,
+    cst.Nonlocal: _run_nonlocal,
+    cst.Global: _run_global,
+}
 _COMPOUND: dict[type[cst.BaseStatement], Callable[[Machine, Any, Frame], Flow]] = {
     cst.If: _run_if,
     cst.For: _run_for,
