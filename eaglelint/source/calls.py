@@ -11,18 +11,20 @@ import libcst as cst
 
 from eaglelint.source.collectives import COLLECTIVE
 from eaglelint.source.construct import REST, bind_arguments, function_node, run_initialiser, sets_attribute
-from eaglelint.source.effort import follow, may_have_collected, may_have_written
+from eaglelint.source.effort import follow
+from eaglelint.source.expressions import Evaluation, evaluate, iterate, prepare
 from eaglelint.source.externals import call_external
-from eaglelint.source.lookup import MISSING, class_mro, find_method, get_attribute, global_value, list_payload
+from eaglelint.source.lookup import MISSING, find_method, get_attribute, global_value, list_payload
 from eaglelint.source.machine import BudgetExceeded, LayerLoop, Machine, TooLong
 from eaglelint.source.methods import call_builtin_method
 from eaglelint.source.modules import call_module_method
-from eaglelint.source.operators import add_tensors, normed, whole
+from eaglelint.source.norms import call_norm, is_norm, kinds_of
 from eaglelint.source.prune import INITIALISERS
-from eaglelint.source.slices import Site
+from eaglelint.source.slices import Site, Slice
+from eaglelint.source.streams import carries_stream, tensors_in, tensors_of
+from eaglelint.source.unfollowed import model_output, not_followed
 from eaglelint.source.values import (
     BoundMethod,
-    Branch,
     BuiltinMethod,
     ClassValue,
     Closure,
@@ -31,10 +33,8 @@ from eaglelint.source.values import (
     External,
     Frame,
     Function,
-    Input,
     Instance,
     Iteration,
-    LayerOutput,
     Opaque,
     Partial,
     SuperValue,
@@ -43,46 +43,70 @@ from eaglelint.source.values import (
     Unknown,
 )
 
-__all__ = ["call_expression", "call_value", "carries_stream", "construct", "is_norm", "run_context", "tensors_in"]
+__all__ = [
+    "call_value",
+    "carries_stream",
+    "construct",
+    "is_norm",
+    "model_output",
+    "prepare_call",
+    "run_context",
+    "tensors_in",
+]
 
-# Not the classes that hold norms beside more: QKNormRoPEAttention, NormAttention, NormalizedEmbedding.
-_NORM = re.compile(r"(?i:norm)(?!\w*(?:Attention|Attn|Embedding|MLP|MoE|Block|DecoderLayer))")
-_HARMLESS = re.compile(r"(?:^|\.)(?:print|debug|info|warning|error|log|record_stream)\w*$|^torch\.|^F\.|^nn\.")
-_EMBEDDING = re.compile(r"Embedding$|^embed_tokens$")
-_LINEAR = re.compile(r"Linear$")
 
+def prepare_call(node: cst.Call, piece: Slice) -> Evaluation:
+    """What evaluates a call as written."""
+    site = Site(piece, node)
+    callee_of = prepare(node.func, piece)
+    arguments = [(prepare(arg.value, piece), arg.keyword.value if arg.keyword else arg.star) for arg in node.args]
+    starred = any(arg.star for arg in node.args)
 
-def call_expression(machine: Machine, node: cst.Call, frame: Frame) -> Any:
-    """Evaluate a call as written."""
-    from eaglelint.source.expressions import evaluate, iterate
+    def run(machine: Machine, frame: Frame) -> Any:
+        callee = callee_of(machine, frame)
+        args: list[Any] = []
+        kwargs: dict[str, Any] = {}
+        for value_of, name in arguments:
+            if name:
+                kwargs[name] = value_of(machine, frame)
+            else:
+                args.append(value_of(machine, frame))
+        return call_value(machine, callee, tuple(args), kwargs, site, frame)
 
-    site = Site(frame.slice, node)
-    if isinstance(node.func, cst.Name) and node.func.value == "super" and frame.owner is not None:
-        after = evaluate(machine, node.args[0].value, frame) if len(node.args) == 2 else frame.owner
+    def unpack(machine: Machine, frame: Frame) -> Any:
+        callee = callee_of(machine, frame)
+        args: list[Any] = []
+        kwargs: dict[str, Any] = {}
+        unknown_rest = False
+        for value_of, name in arguments:
+            value = value_of(machine, frame)
+            if name == "*":
+                items = iterate(machine, value, site)
+                args += items or []
+                unknown_rest = unknown_rest or items is None
+            elif name == "**":
+                if isinstance(value, dict):
+                    kwargs.update({key: item for key, item in value.items() if isinstance(key, str)})
+                unknown_rest = unknown_rest or not isinstance(value, dict)
+            elif name:
+                kwargs[name] = value
+            else:
+                args.append(value)
+        if unknown_rest and isinstance(callee, Function | BoundMethod | Closure):
+            kwargs[REST] = Unknown("some of the arguments are not known")
+        return call_value(machine, callee, tuple(args), kwargs, site, frame)
+
+    def super_of(machine: Machine, frame: Frame) -> Any:
+        if frame.owner is None:
+            return run(machine, frame)
+        after = arguments[0][0](machine, frame) if len(arguments) == 2 else frame.owner
         if isinstance(after, ClassValue):
             return SuperValue(frame.receiver, after)
         return Unknown("super of a class that is not known")
-    callee = evaluate(machine, node.func, frame)
-    args: list[Any] = []
-    kwargs: dict[str, Any] = {}
-    unknown_rest = False
-    for arg in node.args:
-        value = evaluate(machine, arg.value, frame)
-        if arg.star == "*":
-            items = iterate(machine, value, site)
-            args += items or []
-            unknown_rest = unknown_rest or items is None
-        elif arg.star == "**":
-            if isinstance(value, dict):
-                kwargs.update({key: item for key, item in value.items() if isinstance(key, str)})
-            unknown_rest = unknown_rest or not isinstance(value, dict)
-        elif arg.keyword is not None:
-            kwargs[arg.keyword.value] = value
-        else:
-            args.append(value)
-    if unknown_rest and isinstance(callee, Function | BoundMethod | Closure):
-        kwargs[REST] = Unknown("some of the arguments are not known")
-    return call_value(machine, callee, tuple(args), kwargs, site, frame)
+
+    if isinstance(node.func, cst.Name) and node.func.value == "super":
+        return super_of
+    return unpack if starred else run
 
 
 def call_value(
@@ -99,24 +123,31 @@ def call_value(
         Raised: The called code raises.
     """
     machine.step(site)
-    if isinstance(callee, bool | int):
+    if isinstance(callee, int):
         return callee  # an assumed fact under the name of a method: forward_mode.is_idle()
-    name = _callee_name(callee, site)
-    intercept = machine.intercepts.get(_qualified_name(callee)) or machine.intercepts.get(
-        name.rsplit(".", 1)[-1] + "()"
-    )
-    if intercept is not None:
-        return intercept(machine, args, kwargs, site)
+    name, short = site.callee if site is not None else ("", "")
+    if not name:
+        name = _qualified_name(callee) or "a function"
+        short = name.rsplit(".", 1)[-1]
+    if machine.intercepts:
+        intercept = machine.intercepts.get(_qualified_name(callee)) or machine.intercepts.get(short + "()")
+        if intercept is not None:
+            return intercept(machine, args, kwargs, site)
     if machine.outside_call is not None and isinstance(callee, Unknown | Instance):
         answer = machine.outside_call(callee, name, args, kwargs, site)
         if answer is not MISSING:
             return answer
-    simple = _simple_call(machine, callee, name.rsplit(".", 1)[-1], args, kwargs, site)
+    simple = _simple_call(machine, callee, name, short, args, kwargs, site)
     if simple is not MISSING:
         return simple
+    if type(callee) not in _WITH_CODE:
+        return _dispatch(machine, callee, name, args, kwargs, site, caller)
     return follow(
         machine, callee, name, args, kwargs, site, lambda: _dispatch(machine, callee, name, args, kwargs, site, caller)
     )
+
+
+_WITH_CODE = frozenset((Function, BoundMethod, Closure, Instance))
 
 
 def _dispatch(
@@ -129,66 +160,77 @@ def _dispatch(
     caller: Frame | None,
 ) -> Any:
     match callee:
-        case Function():
-            return _call_function(machine, callee, None, args, kwargs, site, caller)
+        case External():
+            return call_external(machine, callee.name, args, kwargs, site, caller)
         case BoundMethod():
             return _call_function(machine, callee.function, callee.receiver, args, kwargs, site, caller)
-        case Closure():
-            return _call_closure(machine, callee, args, kwargs, site)
-        case Partial():
-            return call_value(
-                machine, callee.function, (*callee.args, *args), {**callee.kwargs, **kwargs}, site, caller
-            )
+        case Function():
+            return _call_function(machine, callee, None, args, kwargs, site, caller)
+        case Instance():
+            return _call_instance(machine, callee, name, args, kwargs, site, caller)
         case ClassValue():
             made = construct(machine, callee, args, kwargs)
             made.made = (*machine.calls, *((site,) if site is not None else ()))
             return made
-        case Instance():
-            return _call_instance(machine, callee, args, kwargs, site, caller)
+        case Closure():
+            return _call_closure(machine, callee, args, kwargs, site)
         case BuiltinMethod() if isinstance(callee.receiver, Instance):
             return call_module_method(machine, callee.receiver, callee.name, args, kwargs, site, caller)
         case BuiltinMethod():
             return call_builtin_method(machine, callee.receiver, callee.name, args, kwargs, site)
-        case External():
-            return call_external(machine, callee.name, args, kwargs, site, caller)
+        case Partial():
+            return call_value(
+                machine, callee.function, (*callee.args, *args), {**callee.kwargs, **kwargs}, site, caller
+            )
     return not_followed(machine, name, args, kwargs, site)
 
 
+# What a fact about the deployment may stand for, and what a collective is among.
+_NAMED = (Function, BoundMethod, External, Unknown)
+
+
 def _simple_call(
-    machine: Machine, callee: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None
+    machine: Machine,
+    callee: Any,
+    name: str,
+    short: str,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    site: Site | None,
 ) -> Any:
     """Calls whose meaning does not depend on their code: assumed facts, collectives on one device, norms, branches."""
-    if isinstance(callee, Function | BoundMethod | External | Unknown):
-        assumption = machine.assumed(name)
+    named = isinstance(callee, _NAMED)
+    if named:
+        assumption = machine.assumed(short)
         if assumption is not None:
             machine.used_assumptions.add(assumption.text)
             return assumption.value
-    if _is_named(callee, _EMBEDDING, name):
-        return machine.branch(_callee_name(callee, site))
-    tensors = tensors_in((args, kwargs))
+    kinds = kinds_of(callee, short)
+    if "embedding" in kinds:
+        return machine.branch(name)
+    tensors = tensors_of(args, kwargs)
     if not tensors:
-        return Unknown("the norm of something unknown") if _is_named(callee, _NORM, name) and args else MISSING
-    if (
-        isinstance(callee, Function | BoundMethod | External | Unknown)
-        and COLLECTIVE.fullmatch(name)
-        and len(tensors) == 1
-    ):
+        return Unknown("the norm of something unknown") if args and "norm" in kinds else MISSING
+    if named and len(tensors) == 1 and COLLECTIVE.fullmatch(short):
         known = machine.assumed("tp_size")
         if known is not None:
             machine.used_assumptions.add(known.text)
         return tensors[0]
-    if _is_named(callee, _NORM, name):
-        return _call_norm(machine, callee, args, kwargs, site)
-    if isinstance(callee, Instance) and _is_named(callee, _LINEAR, name):
-        return machine.branch(_callee_name(callee, site))  # a projection is a new state, whatever it is a projection of
-    if isinstance(callee, Function | BoundMethod | Instance | Unknown) and not _must_follow(
-        machine, callee, args, kwargs
-    ):
-        return machine.branch(_callee_name(callee, site))
+    if "norm" in kinds:
+        return call_norm(machine, callee, args, kwargs, site)
+    if "linear" in kinds and isinstance(callee, Instance):
+        return machine.branch(name)  # a projection is a new state, whatever it is a projection of
+    if isinstance(callee, _MAY_BRANCH) and not _must_follow(machine, callee, args, kwargs, tensors):
+        return machine.branch(name)
     return MISSING
 
 
-def _must_follow(machine: Machine, callee: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+_MAY_BRANCH = (Function, BoundMethod, Instance, Unknown)
+
+
+def _must_follow(
+    machine: Machine, callee: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[Tensor]
+) -> bool:
     """Whether a call can touch the stream or a list of captures; if not, it computes a branch from normed input."""
     if isinstance(callee, Instance) and (callee.layer is not None or (callee.cls is not None and not machine.in_layer)):
         return True
@@ -197,7 +239,7 @@ def _must_follow(machine: Machine, callee: Any, args: tuple[Any, ...], kwargs: d
         not machine.in_layer or (function.module.name, _qualname(function)) in machine.stubs
     ):
         return True
-    if any(carries_stream(machine, tensor) for tensor in tensors_in((args, kwargs))):
+    if any(carries_stream(machine, tensor) for tensor in tensors):
         return True
     return any(_collects(value) for value in (*args, *kwargs.values())) or (
         isinstance(callee, BoundMethod)
@@ -211,54 +253,6 @@ def _collects(value: Any) -> bool:
     if isinstance(value, list | TensorBuffer | BoundMethod | BuiltinMethod):
         return not isinstance(value, BuiltinMethod) or isinstance(value.receiver, list)
     return isinstance(value, Instance) and value.cls is not None and value.payload is not None
-
-
-def carries_stream(machine: Machine, tensor: Tensor) -> bool:
-    """Whether a tensor holds the residual stream or what an earlier layer gave, not yet normed."""
-    return any(
-        isinstance(term, Input | Opaque) or (isinstance(term, Branch) and term.layer != machine.layer)
-        for term in tensor.terms
-    )
-
-
-def tensors_in(value: Any) -> list[Tensor]:
-    """All tensors in a value, through lists, tuples and dicts."""
-    found: list[Tensor] = []
-    _collect(value, found, 0)
-    return found
-
-
-def _collect(value: Any, found: list[Tensor], depth: int) -> None:
-    kind = type(value)
-    if kind is Tensor:
-        found.append(value)
-    elif kind is LayerOutput:
-        found.append(value.whole)
-    elif kind is list or kind is tuple:
-        if depth < 5:
-            for item in value:
-                _collect(item, found, depth + 1)
-    elif isinstance(value, dict) and depth < 5:
-        for item in value.values():
-            _collect(item, found, depth + 1)
-
-
-def not_followed(machine: Machine, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None) -> Any:
-    """A call whose code is not among the sources."""
-    why = f"the call of {name} could not be followed"
-    for value in (*args, *kwargs.values()):
-        if machine.in_layer or (value and not _HARMLESS.search(name)):
-            may_have_collected(machine, value, name, site)
-    if not _HARMLESS.search(name) or name.startswith("torch.ops."):
-        may_have_written(machine, why, (*args, *kwargs.values()), site)
-    asks_for_states = kwargs.get("output_hidden_states") not in (False, None) and not machine.in_layer
-    if any(tensors_in((args, kwargs))):
-        if asks_for_states:
-            return model_output(machine)
-        if any(carries_stream(machine, tensor) for tensor in tensors_in((args, kwargs))) and machine.layer != -1:
-            return machine.opaque(why, site)
-        return machine.branch(name)
-    return model_output(machine) if asks_for_states else Unknown(why)
 
 
 # --- functions -----------------------------------------------------------------------------------------------------
@@ -312,7 +306,7 @@ def _call_function(
         receiver if receiver is not None else (args[0] if args else None),
         stub=stub is not None,
     )
-    if not machine.in_layer and tensors_in((args, kwargs)) and _handed_layers((*args, *kwargs.values())):
+    if not machine.in_layer and tensors_of(args, kwargs) and _handed_layers((*args, *kwargs.values())):
         return _run_with_layers(machine, node, frame, args, kwargs, site)
     return _run(machine, node, frame, args, kwargs, site)
 
@@ -446,7 +440,6 @@ def _run(
     site: Site | None,
     defaults: dict[str, Any] | None = None,
 ) -> Any:
-    from eaglelint.source.expressions import evaluate
     from eaglelint.source.statements import run_function_body
 
     if machine.depth >= machine.budget.depth:
@@ -560,13 +553,6 @@ def _qualified_name(callee: Any) -> str:
     return ""
 
 
-def _callee_name(callee: Any, site: Site | None) -> str:
-    """The callee as it is written, which names a branch the same way on every path."""
-    if site is not None and isinstance(site.node, cst.Call):
-        return site.slice.code(site.node.func)
-    return _qualified_name(callee) or "a function"
-
-
 # --- objects -------------------------------------------------------------------------------------------------------
 
 
@@ -584,6 +570,7 @@ def construct(machine: Machine, cls: ClassValue, args: tuple[Any, ...], kwargs: 
 def _call_instance(
     machine: Machine,
     instance: Instance,
+    name: str,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     site: Site | None,
@@ -603,10 +590,10 @@ def _call_instance(
     if instance.cls is None:
         if len(args) == 1 and not kwargs and _passes_on(machine, instance.name):
             return args[0]
-        return not_followed(machine, _callee_name(instance, site), args, kwargs, site)
+        return not_followed(machine, name, args, kwargs, site)
     method = find_method(machine, instance.cls, "forward") or find_method(machine, instance.cls, "__call__")
     if method is None:
-        return not_followed(machine, _callee_name(instance, site), args, kwargs, site)
+        return not_followed(machine, name, args, kwargs, site)
     return _call_function(machine, method, instance, args, kwargs, site, None)
 
 
@@ -618,76 +605,3 @@ def _passes_on(machine: Machine, name: str) -> bool:
     if name == "Identity":
         return True
     return _DROPOUT.fullmatch(name) is not None and get_attribute(machine, Unknown(name), "training") is False
-
-
-def _is_named(callee: Any, pattern: re.Pattern[str], name: str) -> bool:
-    """Whether a module is of a kind by the name of its class, or by the attribute where the class is not known."""
-    target = (
-        callee.receiver
-        if isinstance(callee, BoundMethod) and callee.function.info.name.startswith("forward")
-        else callee
-    )
-    if isinstance(target, Instance):
-        return (
-            bool(pattern.search(target.cls.info.name if target.cls is not None else target.name))
-            and target.layer is None
-        )
-    return isinstance(callee, Unknown) and bool(pattern.search(name))
-
-
-def is_norm(callee: Any) -> bool:
-    """Whether an object is a norm, by the name of its class."""
-    return _is_named(callee, _NORM, "")
-
-
-def _adds_in_place(target: Any) -> bool:
-    """Whether a norm's class runs a fused kernel, which leaves its results in its arguments' memory."""
-    cls = target.receiver.cls if isinstance(target, BoundMethod) else getattr(target, "cls", None)
-    return isinstance(cls, ClassValue) and "fused_add" in cls.module.text(cls.info.line, cls.info.end_line)
-
-
-_ADDS = re.compile(r"add|resid\w*\s*\+|\+\s*\w*resid|\+=", re.IGNORECASE)
-_HANDS_ON = re.compile(r"^\s*return [^\n]*,\s*\(?resid\w*\)?$", re.M)
-
-
-def _hands_on(machine: Machine, target: Any) -> bool:
-    """Whether a norm returns the residual as it came: nothing in its class adds, and it says so."""
-    cls = target.receiver.cls if isinstance(target, BoundMethod) else getattr(target, "cls", None)
-    if not isinstance(cls, ClassValue):
-        return False
-    texts = [e.module.text(e.info.line, e.info.end_line) for e in class_mro(machine, cls) if isinstance(e, ClassValue)]
-    return not any(map(_ADDS.search, texts)) and any(map(_HANDS_ON.search, texts))
-
-
-def _call_norm(machine: Machine, callee: Any, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None) -> Any:
-    """One tensor: its norm. A tensor and the residual: the norm of their sum, and the sum, the new residual."""
-    values = [whole(value) for value in (*args, *kwargs.values())]
-    tensors = [value for value in values if isinstance(value, Tensor)]
-    if not tensors:
-        return machine.opaque("the norm of tensors in a list", site)
-    if len(tensors) == 1:
-        second = kwargs.get("residual", args[1] if len(args) > 1 else None)
-        if isinstance(second, Unknown):
-            return machine.opaque("the residual of a norm is not known", site)
-        return normed(machine, tensors[0])
-    if _hands_on(machine, callee):
-        return (normed(machine, tensors[0]), *tensors[1:])  # what else it is handed, it hands on
-    if _adds_in_place(callee):
-        cls = callee.receiver.cls if isinstance(callee, BoundMethod) else callee.cls
-        machine.heap.set(machine.in_place, cls.info.name, None)
-        machine.hand(tensors)
-    total = tensors[0]
-    for tensor in tensors[1:]:
-        total = add_tensors(machine, total, tensor, site) if site is not None else Tensor.of(Opaque("a sum"))
-    return (normed(machine, total), total)
-
-
-def model_output(machine: Machine) -> Any:
-    """What a Hugging Face model returns with ``output_hidden_states``: N+1 states, the last of them normed."""
-    from eaglelint.source.layers import stream_states
-
-    if not machine.num_layers:
-        return Unknown("the number of layers is not known")
-    states = stream_states(machine)
-    last = normed(machine, states[-1])
-    return Instance(None, name="model output", attrs={"hidden_states": (*states[:-1], last), "last_hidden_state": last})

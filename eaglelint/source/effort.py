@@ -11,22 +11,19 @@ from collections.abc import Callable
 from typing import Any
 
 from eaglelint.source.machine import Machine, TooLong
-from eaglelint.source.operators import whole
 from eaglelint.source.slices import Site
+from eaglelint.source.streams import carries_stream, tensors_of
+from eaglelint.source.unfollowed import may_have_collected, may_have_written
 from eaglelint.source.values import (
     BoundMethod,
-    BuiltinMethod,
     Closure,
     Function,
     Instance,
-    LayerOutput,
-    Opaque,
     Tensor,
-    TensorBuffer,
     Unknown,
 )
 
-__all__ = ["follow", "may_have_collected", "may_have_written"]
+__all__ = ["follow"]
 
 
 def follow(
@@ -73,8 +70,6 @@ def _identity(callee: Any) -> Any:
 def _give_up(
     machine: Machine, callee: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None
 ) -> Any:
-    from eaglelint.source.calls import carries_stream, tensors_in
-
     why = f"the call of {name} takes too long to follow"
     values = (callee.receiver if isinstance(callee, BoundMethod) else callee, *args, *kwargs.values())
     for value in values:
@@ -83,32 +78,9 @@ def _give_up(
             for key, held in list(value.attrs.items()):
                 if isinstance(held, Tensor):
                     machine.heap.set(value.attrs, key, machine.opaque(why, site))
-    tensors = tensors_in((args, kwargs))
+    tensors = tensors_of(args, kwargs)
     streams = [tensor for tensor in tensors if carries_stream(machine, tensor)]
     may_have_written(machine, why, (*args, *kwargs.values()), site)
     if streams and machine.layer != -1:
         return machine.opaque(why, site)
     return machine.branch(name) if tensors else Unknown(why)
-
-
-def may_have_written(machine: Machine, why: str, values: tuple[Any, ...], site: Site | None) -> None:
-    """Code that was not followed, and whose result nobody uses, is there for what it does to its arguments."""
-    from eaglelint.source.calls import carries_stream
-
-    if site is None or site.node is not machine.statement:
-        return
-    for value in map(whole, values):
-        if isinstance(value, Tensor) and carries_stream(machine, value):
-            machine.overwrite(value, machine.opaque(f"{why}, and may write over it", site))
-
-
-def may_have_collected(machine: Machine, value: Any, name: str, site: Site | None) -> None:
-    """A list of states, or a buffer of them, that was handed to code that was not followed."""
-    target = value.receiver if isinstance(value, BuiltinMethod | BoundMethod) else value
-    collector = target.payload if isinstance(target, Instance) else target
-    state = Opaque(f"{name} may have added to it", site)
-    if isinstance(collector, list) and all(isinstance(item, Tensor | LayerOutput) for item in collector):
-        machine.heap.touch(collector)
-        collector.append(Tensor.of(state))
-    elif isinstance(collector, TensorBuffer):
-        machine.heap.set(collector.writes, ("?", len(collector.writes)), Tensor.of(state))

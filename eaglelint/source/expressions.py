@@ -1,4 +1,8 @@
-"""Expressions, evaluated to abstract values."""
+"""Expressions, evaluated to abstract values.
+
+An expression is prepared once for the slice that it stands in: what can be told from its text, which operator it has,
+which names, the place that it is evidence of, is told then. What is left, an evaluation, asks only for what a run has.
+"""
 
 from __future__ import annotations
 
@@ -11,31 +15,26 @@ from typing import Any
 import libcst as cst
 
 from eaglelint.source.conditions import compared, decided, joined
+from eaglelint.source.items import get_item
 from eaglelint.source.lookup import MISSING, get_attribute, global_value
 from eaglelint.source.machine import Machine, Raised, changes
 from eaglelint.source.operators import binary, compare
 from eaglelint.source.same import NotJoinable, join
-from eaglelint.source.slices import Site
+from eaglelint.source.slices import Site, Slice
 from eaglelint.source.values import (
-    Branch,
-    Cat,
-    ClassValue,
     Closure,
     Env,
-    External,
     Frame,
     Instance,
     Iteration,
-    LayerOutput,
-    Norm,
     Opaque,
     Tensor,
-    TensorBuffer,
     Unknown,
-    Weight,
 )
 
-__all__ = ["evaluate", "evaluate_index", "iterate", "truth"]
+__all__ = ["Evaluation", "evaluate", "evaluate_index", "iterate", "prepare", "truth"]
+
+Evaluation = Callable[[Machine, Frame], Any]
 
 _MAX_ITEMS = 4096
 
@@ -46,8 +45,24 @@ def evaluate(machine: Machine, node: cst.BaseExpression, frame: Frame) -> Any:
     Raises:
         Raised: Python would raise while evaluating it.
     """
-    handler = _HANDLERS.get(type(node))
-    return handler(machine, node, frame) if handler else Unknown(f"{type(node).__name__} is not followed")
+    prepared = frame.slice.prepared
+    known = prepared.get(id(node))
+    if known is None:
+        known = prepared[id(node)] = node, prepare(node, frame.slice)
+    return known[1](machine, frame)
+
+
+def prepare(node: cst.BaseExpression, piece: Slice) -> Evaluation:
+    """What evaluates an expression of that slice."""
+    maker = _MAKERS.get(type(node))
+    if maker is not None:
+        return maker(node, piece)
+    why = f"{type(node).__name__} is not followed"
+    return lambda machine, frame: Unknown(why)
+
+
+def _constant(value: Any) -> Evaluation:
+    return lambda machine, frame: value
 
 
 _PLAIN = (bool, int, float, str, bytes, list, tuple, set, frozenset, dict, range, type(None))
@@ -95,57 +110,73 @@ def iterate(machine: Machine, value: Any, site: Site) -> list[Any] | None:
     return None
 
 
+# --- names ---------------------------------------------------------------------------------------------------------
+
+
 _CONSTANTS = {"None": None, "True": True, "False": False}
 
 
-def _name(machine: Machine, node: cst.Name, frame: Frame) -> Any:
-    if node.value in _CONSTANTS:
-        return _CONSTANTS[node.value]
-    env = frame.env.find(node.value)
-    if env is not None:
-        return machine.current(env.variables[node.value])
-    return global_value(machine, frame.module, node.value, stub=frame.stub)
+def _name(node: cst.Name, piece: Slice) -> Evaluation:
+    name = node.value
+    if name in _CONSTANTS:
+        return _constant(_CONSTANTS[name])
+
+    def run(machine: Machine, frame: Frame) -> Any:
+        env: Env | None = frame.env
+        while env is not None:
+            if name in env.variables:
+                return machine.current(env.variables[name])
+            env = env.outer
+        return global_value(machine, frame.module, name, stub=frame.stub)
+
+    return run
 
 
-def _attribute(machine: Machine, node: cst.Attribute, frame: Frame) -> Any:
-    receiver = evaluate(machine, node.value, frame)
-    name = node.attr.value
-    if receiver is None:
-        if hasattr(None, name):
-            return Unknown(f"{name} of None")
-        raise Raised(
-            "AttributeError", f"{frame.slice.code(node.value)} is None and has no {name}", Site(frame.slice, node)
-        )
-    found = get_attribute(machine, receiver, name, Site(frame.slice, node))
-    if found is MISSING:
-        if isinstance(receiver, Instance) and not receiver.closed:
-            # The code reads it, so something outside sets it; or it stops here, and the answer says so.
-            if receiver.cls is not None:
-                machine.miss(f"{receiver.cls.info.name}.{name}", Site(frame.slice, node))
-            return Unknown(f"{frame.slice.code(node)}")
-        raise Raised("AttributeError", f"{frame.slice.code(node.value)} has no {name}", Site(frame.slice, node))
-    return machine.current(found)
+def _attribute(node: cst.Attribute, piece: Slice) -> Evaluation:
+    receiver_of, name, site = prepare(node.value, piece), node.attr.value, Site(piece, node)
+
+    def run(machine: Machine, frame: Frame) -> Any:
+        receiver = receiver_of(machine, frame)
+        if receiver is None:
+            if hasattr(None, name):
+                return Unknown(f"{name} of None")
+            raise Raised("AttributeError", f"{piece.code(node.value)} is None and has no {name}", site)
+        found = get_attribute(machine, receiver, name, site)
+        if found is MISSING:
+            if isinstance(receiver, Instance) and not receiver.closed:
+                # The code reads it, so something outside sets it; or it stops here, and the answer says so.
+                if receiver.cls is not None:
+                    machine.miss(f"{receiver.cls.info.name}.{name}", site)
+                return Unknown(piece.code(node))
+            raise Raised("AttributeError", f"{piece.code(node.value)} has no {name}", site)
+        return machine.current(found)
+
+    return run
 
 
-def _call(machine: Machine, node: cst.Call, frame: Frame) -> Any:
-    from eaglelint.source.calls import call_expression
+def _call(node: cst.Call, piece: Slice) -> Evaluation:
+    from eaglelint.source.calls import prepare_call
 
-    _HANDLERS[cst.Call] = call_expression  # which needs this module in its turn: it is looked up once
-    return call_expression(machine, node, frame)
+    return prepare_call(node, piece)
 
 
 # --- literals ------------------------------------------------------------------------------------------------------
 
 
-def _number(machine: Machine, node: cst.Integer | cst.Float, frame: Frame) -> Any:
-    return _read_literal(node.value)
+def _number(node: cst.Integer | cst.Float, piece: Slice) -> Evaluation:
+    return _constant(_read_literal(node.value))
 
 
-def _string(machine: Machine, node: cst.SimpleString | cst.ConcatenatedString, frame: Frame) -> Any:
+def _string(node: cst.SimpleString | cst.ConcatenatedString, piece: Slice) -> Evaluation:
     if isinstance(node, cst.SimpleString):
-        return _read_literal(node.value)
-    parts = [evaluate(machine, part, frame) for part in (node.left, node.right)]
-    return "".join(parts) if all(isinstance(part, str) for part in parts) else Unknown("a string built at run time")
+        return _constant(_read_literal(node.value))
+    sides = prepare(node.left, piece), prepare(node.right, piece)
+
+    def run(machine: Machine, frame: Frame) -> Any:
+        parts = [side(machine, frame) for side in sides]
+        return "".join(parts) if all(isinstance(part, str) for part in parts) else Unknown("a string built at run time")
+
+    return run
 
 
 @lru_cache(maxsize=8192)
@@ -156,20 +187,36 @@ def _read_literal(text: str) -> Any:
         return Unknown("a literal that cannot be read")
 
 
-def _formatted(machine: Machine, node: cst.FormattedString, frame: Frame) -> Any:
-    parts = []
-    for part in node.parts:
-        if isinstance(part, cst.FormattedStringText):
-            parts.append(part.value)
-        elif isinstance(part, cst.FormattedStringExpression):
-            value = evaluate(machine, part.expression, frame)
-            if not _is_plain(value) or part.format_spec is not None:
+def _formatted(node: cst.FormattedString, piece: Slice) -> Evaluation:
+    parts = [
+        part.value
+        if isinstance(part, cst.FormattedStringText)
+        else (prepare(part.expression, piece), part.format_spec is None, *_written(part, piece))
+        for part in node.parts
+        if isinstance(part, cst.FormattedStringText | cst.FormattedStringExpression)
+    ]
+
+    def run(machine: Machine, frame: Frame) -> Any:
+        texts = []
+        for part in parts:
+            if isinstance(part, str):
+                texts.append(part)
+                continue
+            value_of, unformatted, before, plain = part
+            value = value_of(machine, frame)
+            if not unformatted or not _is_plain(value):
                 return Unknown("a string built at run time")
-            written = part.conversion or ("r" if part.equal is not None else "s")
-            if part.equal is not None:
-                parts.append(frame.slice.code(part.expression) + frame.slice.module.code_for_node(part.equal))
-            parts.append(str(value) if written == "s" else repr(value))
-    return "".join(parts)
+            texts.append(f"{before}{value}" if plain else f"{before}{value!r}")
+        return "".join(texts)
+
+    return run
+
+
+def _written(part: cst.FormattedStringExpression, piece: Slice) -> tuple[str, bool]:
+    """What stands before a value in a string, as ``{x=}`` has it, and whether the value is written as ``str`` does."""
+    if part.equal is None:
+        return "", (part.conversion or "s") == "s"
+    return piece.code(part.expression) + piece.module.code_for_node(part.equal), part.conversion == "s"
 
 
 def _is_plain(value: Any) -> bool:
@@ -179,19 +226,29 @@ def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, str | int | float)
 
 
-def _list(machine: Machine, node: cst.List, frame: Frame) -> Any:
-    items = _elements(machine, node.elements, frame)
-    return machine.heap.born(items) if items is not None else Unknown("a list with unknown items in it")
+def _list(node: cst.List, piece: Slice) -> Evaluation:
+    items_of = _elements(node.elements, piece)
+
+    def run(machine: Machine, frame: Frame) -> Any:
+        items = items_of(machine, frame)
+        return machine.heap.born(items) if items is not None else Unknown("a list with unknown items in it")
+
+    return run
 
 
-def _tuple(machine: Machine, node: cst.Tuple, frame: Frame) -> Any:
-    items = _elements(machine, node.elements, frame)
-    return tuple(items) if items is not None else Unknown("a tuple with unknown items in it")
+def _tuple(node: cst.Tuple, piece: Slice) -> Evaluation:
+    items_of = _elements(node.elements, piece)
+
+    def run(machine: Machine, frame: Frame) -> Any:
+        items = items_of(machine, frame)
+        return tuple(items) if items is not None else Unknown("a tuple with unknown items in it")
+
+    return run
 
 
-def _set(machine: Machine, node: cst.Set, frame: Frame) -> Any:
-    items = _elements(machine, node.elements, frame)
-    return _as_set(machine, items)
+def _set(node: cst.Set, piece: Slice) -> Evaluation:
+    items_of = _elements(node.elements, piece)
+    return lambda machine, frame: _as_set(machine, items_of(machine, frame))
 
 
 def _as_set(machine: Machine, items: list[Any] | None) -> Any:
@@ -203,43 +260,59 @@ def _as_set(machine: Machine, items: list[Any] | None) -> Any:
         return Unknown("a set of things that cannot be compared")
 
 
-def _elements(machine: Machine, elements: Any, frame: Frame) -> list[Any] | None:
-    items: list[Any] = []
-    for element in elements:
-        value = evaluate(machine, element.value, frame)
-        if type(element) is cst.StarredElement:
-            inner = iterate(machine, value, Site(frame.slice, element))
+def _elements(elements: Any, piece: Slice) -> Callable[[Machine, Frame], list[Any] | None]:
+    """What gives the items of a list, tuple or set as it is written; None where one part of them is not known."""
+    parts = [
+        (prepare(element.value, piece), Site(piece, element) if isinstance(element, cst.StarredElement) else None)
+        for element in elements
+    ]
+
+    def run(machine: Machine, frame: Frame) -> list[Any] | None:
+        items: list[Any] = []
+        for value_of, starred in parts:
+            value = value_of(machine, frame)
+            if starred is None:
+                items.append(value)
+                continue
+            inner = iterate(machine, value, starred)
             if inner is None:
                 return None
             items += inner
-        else:
-            items.append(value)
-    return items
+        return items
+
+    return run
 
 
-def _dict(machine: Machine, node: cst.Dict, frame: Frame) -> Any:
-    result: dict[Any, Any] = {}
-    for element in node.elements:
-        if isinstance(element, cst.StarredDictElement):
-            inner = evaluate(machine, element.value, frame)
-            if not isinstance(inner, dict):
-                return Unknown("a dict with unknown items in it")
-            result.update(inner)
-            continue
-        assert isinstance(element, cst.DictElement)
-        key = evaluate(machine, element.key, frame)
-        value = evaluate(machine, element.value, frame)
-        try:
-            result[key] = value
-        except TypeError:
-            return Unknown("a dict whose keys are not known")
-    return machine.heap.born(result)
+def _dict(node: cst.Dict, piece: Slice) -> Evaluation:
+    parts = [
+        (prepare(element.key, piece) if isinstance(element, cst.DictElement) else None, prepare(element.value, piece))
+        for element in node.elements
+    ]
+
+    def run(machine: Machine, frame: Frame) -> Any:
+        result: dict[Any, Any] = {}
+        for key_of, value_of in parts:
+            if key_of is None:
+                inner = value_of(machine, frame)
+                if not isinstance(inner, dict):
+                    return Unknown("a dict with unknown items in it")
+                result.update(inner)
+                continue
+            key = key_of(machine, frame)
+            value = value_of(machine, frame)
+            try:
+                result[key] = value
+            except TypeError:
+                return Unknown("a dict whose keys are not known")
+        return machine.heap.born(result)
+
+    return run
 
 
 # --- comprehensions ------------------------------------------------------------------------------------------------
 
 
-def _comprehension(machine: Machine, node: Any, frame: Frame, element: Callable[[Frame], Any]) -> list[Any] | None:
+def _comprehension(machine: Machine, node: Any, frame: Frame, element: Evaluation) -> list[Any] | None:
     inner = Frame(
         frame.slice,
         frame.module,
@@ -253,9 +326,7 @@ def _comprehension(machine: Machine, node: Any, frame: Frame, element: Callable[
     return items if _comp_for(machine, node.for_in, inner, items, element) else None
 
 
-def _comp_for(
-    machine: Machine, comp: cst.CompFor, frame: Frame, items: list[Any], element: Callable[[Frame], Any]
-) -> bool:
+def _comp_for(machine: Machine, comp: cst.CompFor, frame: Frame, items: list[Any], element: Evaluation) -> bool:
     from eaglelint.source.assign import assign
 
     values = iterate(machine, evaluate(machine, comp.iter, frame), Site(frame.slice, comp.iter))
@@ -278,18 +349,23 @@ def _comp_for(
             if not _comp_for(machine, comp.inner_for_in, frame, items, element):
                 return False
         else:
-            items.append(element(frame))
+            items.append(element(machine, frame))
     return True
 
 
-def _list_comp(machine: Machine, node: cst.ListComp | cst.GeneratorExp, frame: Frame) -> Any:
+def _list_comp(node: cst.ListComp | cst.GeneratorExp, piece: Slice) -> Evaluation:
     from eaglelint.source.assign import sited
 
-    items = _comprehension(machine, node, frame, lambda inner: evaluate(machine, node.elt, inner))
-    if items is None:
-        return _unknown_comprehension(machine, node, frame)
+    element, site = prepare(node.elt, piece), Site(piece, node)
     kind = Iteration if isinstance(node, cst.GeneratorExp) else list
-    return machine.heap.born(kind(sited(item, Site(frame.slice, node)) for item in items))
+
+    def run(machine: Machine, frame: Frame) -> Any:
+        items = _comprehension(machine, node, frame, element)
+        if items is None:
+            return _unknown_comprehension(machine, node, frame)
+        return machine.heap.born(kind(sited(item, site) for item in items))
+
+    return run
 
 
 def _unknown_comprehension(machine: Machine, node: Any, frame: Frame) -> Any:
@@ -299,129 +375,173 @@ def _unknown_comprehension(machine: Machine, node: Any, frame: Frame) -> Any:
     return Unknown(f"a comprehension over {frame.slice.code(node.for_in.iter)}", present=True)
 
 
-def _set_comp(machine: Machine, node: cst.SetComp, frame: Frame) -> Any:
-    return _as_set(machine, _comprehension(machine, node, frame, lambda inner: evaluate(machine, node.elt, inner)))
+def _set_comp(node: cst.SetComp, piece: Slice) -> Evaluation:
+    element = prepare(node.elt, piece)
+    return lambda machine, frame: _as_set(machine, _comprehension(machine, node, frame, element))
 
 
-def _dict_comp(machine: Machine, node: cst.DictComp, frame: Frame) -> Any:
-    pairs = _comprehension(
-        machine,
-        node,
-        frame,
-        lambda inner: (evaluate(machine, node.key, inner), evaluate(machine, node.value, inner)),
-    )
-    if pairs is None:
-        return Unknown("a dict comprehension over something unknown", present=True)
-    if machine.keyed is not None:
-        for key, value in pairs:
-            machine.keyed(key, value, Site(frame.slice, node))
-    try:
-        return machine.heap.born(dict(pairs))
-    except TypeError:
-        return Unknown("a dict whose keys are not known")
+def _dict_comp(node: cst.DictComp, piece: Slice) -> Evaluation:
+    key_of, value_of, site = prepare(node.key, piece), prepare(node.value, piece), Site(piece, node)
+
+    def pair(machine: Machine, frame: Frame) -> Any:
+        return key_of(machine, frame), value_of(machine, frame)
+
+    def run(machine: Machine, frame: Frame) -> Any:
+        pairs = _comprehension(machine, node, frame, pair)
+        if pairs is None:
+            return Unknown("a dict comprehension over something unknown", present=True)
+        if machine.keyed is not None:
+            for key, value in pairs:
+                machine.keyed(key, value, site)
+        try:
+            return machine.heap.born(dict(pairs))
+        except TypeError:
+            return Unknown("a dict whose keys are not known")
+
+    return run
 
 
 # --- operators -----------------------------------------------------------------------------------------------------
 
 
-def _binary(machine: Machine, node: cst.BinaryOperation, frame: Frame) -> Any:
-    left = evaluate(machine, node.left, frame)
-    right = evaluate(machine, node.right, frame)
-    return binary(machine, type(node.operator).__name__, left, right, Site(frame.slice, node))
+def _binary(node: cst.BinaryOperation, piece: Slice) -> Evaluation:
+    left_of, right_of, site = prepare(node.left, piece), prepare(node.right, piece), Site(piece, node)
+    name = type(node.operator).__name__
+
+    def run(machine: Machine, frame: Frame) -> Any:
+        left = left_of(machine, frame)
+        return binary(machine, name, left, right_of(machine, frame), site)
+
+    return run
 
 
-def _boolean(machine: Machine, node: cst.BooleanOperation, frame: Frame) -> Any:
-    conjunction = type(node.operator) is cst.And
+def _boolean(node: cst.BooleanOperation, piece: Slice) -> Evaluation:
+    left_of, right_of = prepare(node.left, piece), prepare(node.right, piece)
+    conjunction = isinstance(node.operator, cst.And)
     word = "and" if conjunction else "or"
-    left = evaluate(machine, node.left, frame)
-    known = truth(left)
-    if known is None:
-        known = decided(machine, left)
-    if known is not None:
-        return evaluate(machine, node.right, frame) if known == conjunction else left
-    attempt = machine.try_out(lambda: evaluate(machine, node.right, frame))
-    if attempt is not None and isinstance(attempt[0], bool | None):
-        # "unknown and False" is false, "unknown or True" is true, whatever the unknown is; else it decides.
-        if truth(attempt[0]) != conjunction or not isinstance(left, Unknown):
-            return not conjunction
-        return replace(left, of=joined(left, word, attempt[0])) if left.of else left
-    expression = joined(left, word, attempt[0]) if attempt is not None else ""
-    return Unknown(left.why if isinstance(left, Unknown) else "a condition that is not known", of=expression)
+
+    def run(machine: Machine, frame: Frame) -> Any:
+        left = left_of(machine, frame)
+        known = truth(left)
+        if known is None:
+            known = decided(machine, left)
+        if known is not None:
+            return right_of(machine, frame) if known == conjunction else left
+        attempt = machine.try_out(lambda: right_of(machine, frame))
+        if attempt is not None and (attempt[0] is None or isinstance(attempt[0], bool)):
+            # "unknown and False" is false, "unknown or True" is true, whatever the unknown is; else it decides.
+            if truth(attempt[0]) != conjunction or not isinstance(left, Unknown):
+                return not conjunction
+            return replace(left, of=joined(left, word, attempt[0])) if left.of else left
+        expression = joined(left, word, attempt[0]) if attempt is not None else ""
+        return Unknown(left.why if isinstance(left, Unknown) else "a condition that is not known", of=expression)
+
+    return run
 
 
-def _unary(machine: Machine, node: cst.UnaryOperation, frame: Frame) -> Any:
-    value = evaluate(machine, node.expression, frame)
-    if type(node.operator) is cst.Not:
+def _unary(node: cst.UnaryOperation, piece: Slice) -> Evaluation:
+    value_of, operator = prepare(node.expression, piece), type(node.operator)
+
+    def negation(machine: Machine, frame: Frame) -> Any:
+        value = value_of(machine, frame)
         known = truth(value)
         return Unknown(value.why if isinstance(value, Unknown) else "") if known is None else not known
-    if isinstance(value, int | float):
-        if type(node.operator) is cst.Minus:
-            return -value
-        if type(node.operator) is cst.Plus:
-            return +value
-        if isinstance(value, int):
-            return ~value
-    return Unknown("an operand is not known")
+
+    def run(machine: Machine, frame: Frame) -> Any:
+        value = value_of(machine, frame)
+        if isinstance(value, int | float):
+            if operator is cst.Minus:
+                return -value
+            if operator is cst.Plus:
+                return +value
+            if isinstance(value, int):
+                return ~value
+        return Unknown("an operand is not known")
+
+    return negation if operator is cst.Not else run
 
 
-def _comparison(machine: Machine, node: cst.Comparison, frame: Frame) -> Any:
-    left = evaluate(machine, node.left, frame)
-    result: Any = True
-    for comparison in node.comparisons:
-        right = evaluate(machine, comparison.comparator, frame)
-        if right is None and type(comparison.operator) in (cst.In, cst.NotIn):
-            right = _as_used(machine, comparison.comparator, frame)
-        name = type(comparison.operator).__name__
-        step = compared(compare(machine, name, left, right, Site(frame.slice, node)), name, left, right)
-        if step is False:
-            return False
-        if isinstance(step, Unknown):
-            result = step
-        left = right
-    return result
+def _comparison(node: cst.Comparison, piece: Slice) -> Evaluation:
+    first_of, site = prepare(node.left, piece), Site(piece, node)
+    steps = [
+        (type(step.operator).__name__, prepare(step.comparator, piece), step.comparator) for step in node.comparisons
+    ]
+
+    def run(machine: Machine, frame: Frame) -> Any:
+        left = first_of(machine, frame)
+        result: Any = True
+        for name, right_of, comparator in steps:
+            right = right_of(machine, frame)
+            if right is None and name in ("In", "NotIn"):
+                right = _as_used(machine, comparator, frame)
+            found = compare(machine, name, left, right, site)
+            if found is False:
+                return False
+            if isinstance(found, Unknown):
+                result = compared(found, name, left, right)
+            left = right
+        return result
+
+    return run
 
 
-def _if_exp(machine: Machine, node: cst.IfExp, frame: Frame) -> Any:
-    known = truth(evaluate(machine, node.test, frame))
-    if known is not None:
-        return evaluate(machine, node.body if known else node.orelse, frame)
+def _if_exp(node: cst.IfExp, piece: Slice) -> Evaluation:
     from eaglelint.source.statements import choose
 
-    left = machine.try_out(lambda: evaluate(machine, node.body, frame))
-    right = machine.try_out(lambda: evaluate(machine, node.orelse, frame))
-    if left is not None and right is not None and not changes(left[2]) and not changes(right[2]):
-        try:
-            return join(left[0], right[0], machine.meeting(Site(frame.slice, node)))
-        except NotJoinable:
-            pass
-    return evaluate(machine, node.body if choose(machine, node.test, frame) else node.orelse, frame)
+    test_of, body_of, orelse_of = prepare(node.test, piece), prepare(node.body, piece), prepare(node.orelse, piece)
+    site = Site(piece, node)
+
+    def run(machine: Machine, frame: Frame) -> Any:
+        known = truth(test_of(machine, frame))
+        if known is not None:
+            return body_of(machine, frame) if known else orelse_of(machine, frame)
+        left = machine.try_out(lambda: body_of(machine, frame))
+        right = machine.try_out(lambda: orelse_of(machine, frame))
+        if left is not None and right is not None and not changes(left[2]) and not changes(right[2]):
+            try:
+                return join(left[0], right[0], machine.meeting(site))
+            except NotJoinable:
+                pass
+        return (body_of if choose(machine, node.test, frame) else orelse_of)(machine, frame)
+
+    return run
 
 
-def _lambda(machine: Machine, node: cst.Lambda, frame: Frame) -> Any:
+def _lambda(node: cst.Lambda, piece: Slice) -> Evaluation:
     from eaglelint.source.construct import default_values
 
-    return Closure(node, replace(frame), default_values(machine, node.params, frame))
+    return lambda machine, frame: Closure(node, replace(frame), default_values(machine, node.params, frame))
 
 
-def _named(machine: Machine, node: cst.NamedExpr, frame: Frame) -> Any:
+def _named(node: cst.NamedExpr, piece: Slice) -> Evaluation:
     from eaglelint.source.assign import assign
 
-    value = evaluate(machine, node.value, frame)
-    assign(machine, node.target, value, frame)
-    return value
+    value_of = prepare(node.value, piece)
+
+    def run(machine: Machine, frame: Frame) -> Any:
+        value = value_of(machine, frame)
+        assign(machine, node.target, value, frame)
+        return value
+
+    return run
 
 
-def _yield(machine: Machine, node: cst.Yield, frame: Frame) -> Any:
-    value = evaluate(machine, node.value, frame) if isinstance(node.value, cst.BaseExpression) else None
-    if frame.resume is not None:
-        frame.resume(value)
-        return None
-    machine.record("yield", "", value, Site(frame.slice, node))
-    return Unknown("what is sent into a generator")
+def _yield(node: cst.Yield, piece: Slice) -> Evaluation:
+    value_of = prepare(node.value, piece) if isinstance(node.value, cst.BaseExpression) else _constant(None)
+
+    def run(machine: Machine, frame: Frame) -> Any:
+        value = value_of(machine, frame)
+        if frame.resume is not None:
+            frame.resume(value)
+            return None
+        machine.record("yield", "", value, Site(piece, node))
+        return Unknown("what is sent into a generator")
+
+    return run
 
 
-def _await(machine: Machine, node: cst.Await, frame: Frame) -> Any:
-    return evaluate(machine, node.expression, frame)
+def _await(node: cst.Await, piece: Slice) -> Evaluation:
+    return prepare(node.expression, piece)
 
 
 # --- items ---------------------------------------------------------------------------------------------------------
@@ -429,30 +549,37 @@ def _await(machine: Machine, node: cst.Await, frame: Frame) -> Any:
 
 def evaluate_index(machine: Machine, node: cst.Subscript, frame: Frame) -> Any:
     """The key of a subscript: a value, a slice, or a tuple of them."""
-    keys = [_one_index(machine, element.slice, frame) for element in node.slice]
-    return keys[0] if len(keys) == 1 and not _trailing_comma(node) else tuple(keys)
+    return _index(node, frame.slice)(machine, frame)
 
 
-def _trailing_comma(node: cst.Subscript) -> bool:
-    return len(node.slice) == 1 and isinstance(node.slice[0].comma, cst.Comma)
+def _index(node: cst.Subscript, piece: Slice) -> Evaluation:
+    parts = [_one_index(element.slice, piece) for element in node.slice]
+    if len(parts) == 1 and not isinstance(node.slice[0].comma, cst.Comma):
+        return parts[0]
+    return lambda machine, frame: tuple([part(machine, frame) for part in parts])
 
 
-def _one_index(machine: Machine, index: cst.BaseSlice, frame: Frame) -> Any:
-    if type(index) is cst.Slice:
-        parts = [
-            None if part is None else evaluate(machine, part, frame) for part in (index.lower, index.upper, index.step)
-        ]
-        return slice(*parts)
-    assert isinstance(index, cst.Index)
-    return evaluate(machine, index.value, frame)
+def _one_index(index: cst.BaseSlice, piece: Slice) -> Evaluation:
+    if isinstance(index, cst.Index):
+        return prepare(index.value, piece)
+    assert isinstance(index, cst.Slice)
+    bounds = [
+        _constant(None) if part is None else prepare(part, piece) for part in (index.lower, index.upper, index.step)
+    ]
+    return lambda machine, frame: slice(*[bound(machine, frame) for bound in bounds])
 
 
-def _subscript(machine: Machine, node: cst.Subscript, frame: Frame) -> Any:
-    receiver = evaluate(machine, node.value, frame)
-    if receiver is None:
-        receiver = _as_used(machine, node.value, frame)
-    key = evaluate_index(machine, node, frame)
-    return machine.current(get_item(machine, receiver, key, Site(frame.slice, node)))
+def _subscript(node: cst.Subscript, piece: Slice) -> Evaluation:
+    receiver_of, key_of, site = prepare(node.value, piece), _index(node, piece), Site(piece, node)
+
+    def run(machine: Machine, frame: Frame) -> Any:
+        receiver = receiver_of(machine, frame)
+        if receiver is None:
+            receiver = _as_used(machine, node.value, frame)
+        key = key_of(machine, frame)
+        return machine.current(get_item(machine, receiver, key, site))
+
+    return run
 
 
 def _as_used(machine: Machine, node: cst.BaseExpression, frame: Frame) -> Any:
@@ -470,126 +597,7 @@ def _as_used(machine: Machine, node: cst.BaseExpression, frame: Frame) -> Any:
     return Unknown(f"{name} of {holder.name}", present=True, key=f"{holder.name}.{name}")
 
 
-_INDEXABLE = (list, tuple, str, range)
-
-
-def get_item(machine: Machine, receiver: Any, key: Any, site: Site) -> Any:
-    """``receiver[key]``.
-
-    Raises:
-        Raised: Python would raise for these values.
-    """
-    if isinstance(receiver, Instance):
-        if receiver.payload is None or "__getitem__" in receiver.attrs:
-            found = get_attribute(machine, receiver, "__getitem__", site)
-            if found is MISSING or isinstance(found, Unknown):
-                return Unknown(f"an item of {receiver.name or 'an object'}")
-            from eaglelint.source.calls import call_value
-
-            return call_value(machine, found, (key,), {}, site)
-        receiver = receiver.payload
-    if isinstance(receiver, LayerOutput):
-        if key == 0:
-            return receiver.hidden if receiver.residual is not None else receiver.whole
-        if key == 1 and receiver.residual is not None:
-            return receiver.residual
-        return Unknown("a further result of a layer") if isinstance(key, int) else receiver.whole
-    if isinstance(receiver, Tensor):
-        if machine.script and isinstance(key, tuple) and len(key) == 2:
-            first, second = key
-            if (first is None or isinstance(first, int)) and isinstance(second, slice):
-                return receiver  # of the one batch, or of a new one, some tokens
-        return _tensor_item(machine, receiver, key, site)
-    if isinstance(receiver, TensorBuffer):
-        from eaglelint.source.assign import view_of
-
-        return view_of(receiver, key)
-    if receiver is None:
-        raise Raised("TypeError", "None has no items", site)
-    if isinstance(receiver, dict):
-        return _dict_item(machine, receiver, key, site)
-    if isinstance(receiver, _INDEXABLE):
-        if isinstance(key, slice) and _plain_slice(key):
-            found = receiver[key]
-            return machine.heap.born(found) if isinstance(found, list) else found
-        if isinstance(key, int):
-            if not -len(receiver) <= key < len(receiver):
-                raise Raised("IndexError", f"index {key} of {len(receiver)} items", site)
-            return receiver[key]
-        if isinstance(key, Unknown) and isinstance(receiver, list | tuple) and receiver:
-            return _any_of(machine, list(receiver), site)
-        if isinstance(key, slice):
-            return Unknown("a slice with bounds that are not known")
-        if isinstance(key, Unknown):
-            return Unknown(key.why)
-        if isinstance(key, str | float | type(None)):
-            raise Raised("TypeError", f"{key!r} is no index", site)
-    if isinstance(receiver, External):
-        return receiver  # a generic type: list[int]
-    return Unknown(receiver.why if isinstance(receiver, Unknown) else "an item of something unknown")
-
-
-def _dict_item(machine: Machine, receiver: dict[Any, Any], key: Any, site: Site) -> Any:
-    if isinstance(key, Unknown | Tensor):
-        return _any_of(machine, list(receiver.values()), site) if receiver else Unknown("an item of an empty dict")
-    try:
-        if key in receiver:
-            # What was stored under an unknown key may have been stored under this one.
-            unsure = (value for known, value in receiver.items() if isinstance(known, Unknown))
-            return _any_of(machine, [receiver[key], *unsure], site)
-    except TypeError:
-        return Unknown("a key that cannot be looked up")
-    if any(isinstance(known, Unknown) for known in receiver):
-        return Unknown("a dict whose keys are not known")
-    raise Raised("KeyError", repr(key), site)
-
-
-def _any_of(machine: Machine, values: list[Any], site: Site) -> Any:
-    """An unknown one of several values: known where they agree; each class of a table in its turn."""
-    classes = {id(value.info): value for value in values if isinstance(value, ClassValue)}
-    if len(classes) > 1 and all(isinstance(value, ClassValue) for value in values):
-        names = tuple(f"when {site.code} is {cls.info.name}" for cls in classes.values())
-        return list(classes.values())[machine.decide((site.path, site.code), names, site)]
-    first = values[0]
-    for other in values[1:]:
-        try:
-            first = join(first, other)
-        except NotJoinable:
-            return Unknown("one of several items, which one is not known")
-    return first
-
-
-def _plain_slice(key: slice) -> bool:
-    return all(
-        part is None or (isinstance(part, int) and not isinstance(part, bool))
-        for part in (key.start, key.stop, key.step)
-    )
-
-
-def _tensor_item(machine: Machine, tensor: Tensor, key: Any, site: Site) -> Any:
-    """Choosing tokens keeps a state what it is; choosing features, or one of several results, does not."""
-    from eaglelint.source.assign import part_of
-
-    term = tensor.single()
-    if isinstance(term, Weight):
-        return tensor
-    if isinstance(term, Cat) and isinstance(key, tuple):
-        if all(part is None or part == slice(None) for part in key) or key[-1:] == (slice(None),):
-            return tensor
-        return machine.opaque("a part of a concatenation", site)
-    if isinstance(key, tuple):
-        kept = all(isinstance(part, slice) and part == slice(None) for part in key[1:]) or key[-1:] == (slice(None),)
-        return tensor if kept else machine.opaque(f"{site.code} chooses features", site)
-    if isinstance(key, str):
-        return Unknown(f"the item {key!r} of a result that was not followed")
-    if isinstance(term, Branch | Opaque) and isinstance(key, int):
-        return part_of(term, key) if isinstance(term, Branch) or term.serial is not None else tensor
-    if isinstance(term, Norm) or key is not None:
-        return tensor
-    return tensor
-
-
-_HANDLERS: dict[type[cst.CSTNode], Callable[[Machine, Any, Frame], Any]] = {
+_MAKERS: dict[type[cst.CSTNode], Callable[[Any, Slice], Evaluation]] = {
     cst.Name: _name,
     cst.Attribute: _attribute,
     cst.Call: _call,
@@ -616,5 +624,5 @@ _HANDLERS: dict[type[cst.CSTNode], Callable[[Machine, Any, Frame], Any]] = {
     cst.Subscript: _subscript,
     cst.Await: _await,
     cst.Yield: _yield,
-    cst.Ellipsis: lambda machine, node, frame: ...,
+    cst.Ellipsis: lambda node, piece: _constant(...),
 }

@@ -13,6 +13,8 @@ from eaglelint.source.machine import Machine
 from eaglelint.source.operators import normed, whole
 from eaglelint.source.patterns import call_re
 from eaglelint.source.slices import Site
+from eaglelint.source.streams import tensors_in, tensors_of
+from eaglelint.source.unfollowed import not_followed
 from eaglelint.source.values import (
     Cat,
     Dim,
@@ -61,8 +63,6 @@ def call_external(
     machine: Machine, name: str, args: _Args, kwargs: dict[str, Any], site: Site | None, caller: Frame | None
 ) -> Any:
     """A function from outside the sources."""
-    from eaglelint.source.calls import not_followed, tensors_in
-
     if name.startswith("builtins."):
         handler = BUILTINS.get(name[9:])
         if handler is not None:
@@ -92,7 +92,7 @@ def call_external(
         return buffer
     if name in _STACK:
         return _stack(machine, iterate(machine, args[0], site) if args and site else None, site)
-    if name in _SAVE or (short in ("save", "save_file") and any(tensors_in(args))):
+    if name in _SAVE or (short in ("save", "save_file") and tensors_in(args)):
         if site is not None:
             data = [arg for arg in args if not isinstance(arg, str | Unknown)]  # numpy.save takes the path first
             machine.record("save", name, data[0] if data else kwargs, site)
@@ -146,7 +146,7 @@ def call_external(
         return machine.new_instance(Instance(None, attrs=dict(kwargs), name=short))
     if name.startswith("dict.") or name.startswith("number."):
         return Unknown(name)
-    if not any(tensors_in((args, kwargs))) and (short[:1].isupper() or name.startswith("torch.nn.")):
+    if not tensors_of(args, kwargs) and (short[:1].isupper() or name.startswith("torch.nn.")):
         # An object of an outside class: a module, a config, a lock.
         made = (*machine.calls, *((site,) if site is not None else ()))
         return machine.new_instance(Instance(None, args, kwargs, name=short, made=made))

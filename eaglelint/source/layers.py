@@ -15,6 +15,8 @@ from eaglelint.source.machine import LayerPass, Machine
 from eaglelint.source.operators import add_tensors, whole
 from eaglelint.source.same import same
 from eaglelint.source.slices import Site
+from eaglelint.source.streams import carries_stream, tensors_in
+from eaglelint.source.unfollowed import not_followed
 from eaglelint.source.values import (
     BoundMethod,
     Branch,
@@ -57,8 +59,6 @@ def call_layer(
     machine: Machine, layer: Instance, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None
 ) -> Any:
     """Pass the stream through one decoder layer."""
-    from eaglelint.source.calls import tensors_in
-
     assert layer.layer is not None
     machine.enter_layers()
     machine.layer = layer.layer
@@ -85,7 +85,7 @@ def call_layer(
 def _run_layer(
     machine: Machine, layer: Instance, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None
 ) -> Any:
-    from eaglelint.source.calls import call_value, not_followed
+    from eaglelint.source.calls import call_value
     from eaglelint.source.lookup import find_method
     from eaglelint.source.values import BoundMethod
 
@@ -273,8 +273,6 @@ def _changes(
 
 
 def _holds_stream(machine: Machine, value: Any) -> bool:
-    from eaglelint.source.calls import carries_stream, tensors_in
-
     inner = (value, value.args, value.kwargs, value.attrs) if isinstance(value, Instance) else value
     return any(carries_stream(machine, tensor) for tensor in tensors_in(inner))
 

@@ -10,6 +10,7 @@ from eaglelint.source.expressions import iterate
 from eaglelint.source.machine import Machine, Raised
 from eaglelint.source.operators import binary, holds_unknown, whole
 from eaglelint.source.slices import Site
+from eaglelint.source.streams import carries_stream
 from eaglelint.source.values import Cat, Dim, ModuleItems, Tensor, TensorBuffer, TensorView, Unknown, Weight
 
 __all__ = ["call_builtin_method"]
@@ -238,8 +239,6 @@ def _tensor_method(
     if name.endswith("_") and not name.endswith("__") and name != "requires_grad_":
         why = f"the tensor method {name} changes it in a way that is not followed"
         return machine.overwrite(receiver, machine.opaque(why, site))
-    from eaglelint.source.calls import carries_stream
-
     if carries_stream(machine, receiver) and machine.layer != -1:
         return machine.opaque(f"the tensor method {name} is not followed", site)
     return machine.branch(f"tensor.{name}")
@@ -261,8 +260,6 @@ def _of_weight(weight: Tensor, name: str, args: _Args, kwargs: dict[str, Any]) -
 
 def _parts(machine: Machine, tensor: Tensor, name: str, args: _Args, kwargs: dict[str, Any]) -> Any:
     """The parts of a tensor: of a concatenation of states, those; of a branch, branches."""
-    from eaglelint.source.calls import carries_stream
-
     term = tensor.single()
     size = kwargs.get("split_size", args[0] if args else None)
     axis = kwargs.get("dim", args[1] if len(args) > 1 else 0)

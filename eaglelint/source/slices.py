@@ -6,8 +6,9 @@ interpretation reaches is parsed, and positions are computed for the slices that
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any, cast
 
 import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
@@ -24,7 +25,9 @@ class Slice:
     body: tuple[cst.BaseStatement, ...]
     line_offset: int
     _positions: dict[cst.CSTNode, CodeRange] | None = field(default=None)
-    _codes: dict[cst.CSTNode, str] = field(default_factory=dict)
+    _codes: dict[int, tuple[cst.CSTNode, str]] = field(default_factory=dict)
+    # What evaluates its expressions (expressions.py), by their ids; with them, as a node that lives keeps its id.
+    prepared: dict[int, tuple[cst.CSTNode, Callable[..., Any]]] = field(default_factory=dict)
 
     def position(self, node: cst.CSTNode) -> tuple[int, int]:
         """Line and column, both 1-based, of a node of this slice in the file."""
@@ -44,18 +47,19 @@ class Slice:
 
     def code(self, node: cst.CSTNode) -> str:
         """The node as written, on one line."""
-        found = self._codes.get(node)
+        found = self._codes.get(id(node))
         if found is None:
-            found = self._codes[node] = _one_line(self.module.code_for_node(node))
-        return found
+            found = self._codes[id(node)] = node, _one_line(self.module.code_for_node(node))
+        return found[1]
 
 
-@dataclass(slots=True, unsafe_hash=True)  # not frozen: one is made for every expression, and freezing costs most of it
+@dataclass(slots=True, unsafe_hash=True)
 class Site:
     """A place in the code that an interpretation passed; its line is computed when someone asks."""
 
     slice: Slice
     node: cst.CSTNode
+    _callee: tuple[str, str] | None = field(default=None, init=False, compare=False, repr=False)
 
     @property
     def path(self) -> str:
@@ -68,6 +72,14 @@ class Site:
     @property
     def code(self) -> str:
         return self.slice.code(self.node)
+
+    @property
+    def callee(self) -> tuple[str, str]:
+        """What is called here, as it is written, and the last of its names; empty where nothing is called."""
+        if self._callee is None:
+            name = self.slice.code(self.node.func) if isinstance(self.node, cst.Call) else ""
+            self._callee = name, name.rsplit(".", 1)[-1]
+        return self._callee
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}"

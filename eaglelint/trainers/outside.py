@@ -14,8 +14,8 @@ import libcst as cst
 
 from eaglelint.source.assumptions import ASSUMPTIONS, Assumption
 from eaglelint.source.calls import call_value, construct, model_output, tensors_in
-from eaglelint.source.expressions import get_item
 from eaglelint.source.externals import call_external
+from eaglelint.source.items import get_item
 from eaglelint.source.layers import stream_states
 from eaglelint.source.lookup import MISSING, opaque_layers
 from eaglelint.source.machine import Budget, Event, LayerPass, Machine

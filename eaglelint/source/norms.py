@@ -1,0 +1,87 @@
+"""Modules that are what the names of their classes say: norms, embeddings and projections."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any
+
+from eaglelint.source.lookup import class_mro
+from eaglelint.source.machine import Machine
+from eaglelint.source.operators import add_tensors, normed, whole
+from eaglelint.source.slices import Site
+from eaglelint.source.values import BoundMethod, ClassValue, Instance, Opaque, Tensor, Unknown
+
+__all__ = ["call_norm", "is_norm", "kinds_of"]
+
+_KINDS = {
+    # Not the classes that hold norms beside more: QKNormRoPEAttention, NormAttention, NormalizedEmbedding.
+    "norm": re.compile(r"(?i:norm)(?!\w*(?:Attention|Attn|Embedding|MLP|MoE|Block|DecoderLayer))"),
+    "embedding": re.compile(r"Embedding$|^embed_tokens$"),
+    "linear": re.compile(r"Linear$"),
+}
+_NONE = frozenset[str]()
+
+
+def kinds_of(callee: Any, name: str) -> frozenset[str]:
+    """The kinds that a module is of by the name of its class, or by the attribute's where the class is not known."""
+    target = callee
+    if isinstance(callee, BoundMethod) and callee.function.info.name.startswith("forward"):
+        target = callee.receiver
+    if isinstance(target, Instance):
+        if target.layer is not None:
+            return _NONE
+        return _named(target.cls.info.name if target.cls is not None else target.name)
+    return _named(name) if isinstance(callee, Unknown) else _NONE
+
+
+@lru_cache(maxsize=4096)
+def _named(name: str) -> frozenset[str]:
+    return frozenset(kind for kind, pattern in _KINDS.items() if pattern.search(name))
+
+
+def is_norm(callee: Any) -> bool:
+    """Whether an object is a norm, by the name of its class."""
+    return "norm" in kinds_of(callee, "")
+
+
+def _adds_in_place(target: Any) -> bool:
+    """Whether a norm's class runs a fused kernel, which leaves its results in its arguments' memory."""
+    cls = target.receiver.cls if isinstance(target, BoundMethod) else getattr(target, "cls", None)
+    return isinstance(cls, ClassValue) and "fused_add" in cls.module.text(cls.info.line, cls.info.end_line)
+
+
+_ADDS = re.compile(r"add|resid\w*\s*\+|\+\s*\w*resid|\+=", re.IGNORECASE)
+_HANDS_ON = re.compile(r"^\s*return [^\n]*,\s*\(?resid\w*\)?$", re.M)
+
+
+def _hands_on(machine: Machine, target: Any) -> bool:
+    """Whether a norm returns the residual as it came: nothing in its class adds, and it says so."""
+    cls = target.receiver.cls if isinstance(target, BoundMethod) else getattr(target, "cls", None)
+    if not isinstance(cls, ClassValue):
+        return False
+    texts = [e.module.text(e.info.line, e.info.end_line) for e in class_mro(machine, cls) if isinstance(e, ClassValue)]
+    return not any(map(_ADDS.search, texts)) and any(map(_HANDS_ON.search, texts))
+
+
+def call_norm(machine: Machine, callee: Any, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None) -> Any:
+    """One tensor: its norm. A tensor and the residual: the norm of their sum, and the sum, the new residual."""
+    values = [whole(value) for value in (*args, *kwargs.values())]
+    tensors = [value for value in values if isinstance(value, Tensor)]
+    if not tensors:
+        return machine.opaque("the norm of tensors in a list", site)
+    if len(tensors) == 1:
+        second = kwargs.get("residual", args[1] if len(args) > 1 else None)
+        if isinstance(second, Unknown):
+            return machine.opaque("the residual of a norm is not known", site)
+        return normed(machine, tensors[0])
+    if _hands_on(machine, callee):
+        return (normed(machine, tensors[0]), *tensors[1:])  # what else it is handed, it hands on
+    if _adds_in_place(callee):
+        cls = callee.receiver.cls if isinstance(callee, BoundMethod) else callee.cls
+        machine.heap.set(machine.in_place, cls.info.name, None)
+        machine.hand(tensors)
+    total = tensors[0]
+    for tensor in tensors[1:]:
+        total = add_tensors(machine, total, tensor, site) if site is not None else Tensor.of(Opaque("a sum"))
+    return (normed(machine, total), total)
