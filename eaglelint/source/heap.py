@@ -28,7 +28,7 @@ class CacheList(list[Any]):
     """A list of notes about a run, which is not part of its outcome."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Mark:
     """A moment to go back to: how long the log was, and which containers existed."""
 
@@ -77,8 +77,9 @@ class Heap:
     def rollback(self, mark: Mark) -> Redo:
         """Undo everything since ``mark``; returns what ``replay`` needs to do it again."""
         redo: Redo = []
-        while len(self._log) > mark.length:
-            container, key, old = self._log.pop()
+        undone = self._log[mark.length :]
+        del self._log[mark.length :]
+        for container, key, old in reversed(undone):
             if self._is_younger(container, mark):
                 continue  # it keeps what the undone path left in it, to be compared and taken up with that path
             if key is _MISSING:

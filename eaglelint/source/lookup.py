@@ -111,8 +111,9 @@ _SEQUENCES = ("list", "List", "ModuleList", "torch.nn.ModuleList", "torch.nn.mod
 def global_value(machine: Machine, module: SourceModule, name: str, *, stub: bool = False) -> Any:
     """The value of a global or built-in name as seen from a module."""
     key = (module.name, name)
-    if key in machine.globals:
-        return machine.globals[key]
+    known = machine.globals.get(key, MISSING)
+    if known is not MISSING:
+        return known
     if name in module.index.alternatives:
         from eaglelint.source.alternatives import chosen_import
 
@@ -121,9 +122,9 @@ def global_value(machine: Machine, module: SourceModule, name: str, *, stub: boo
             machine.globals[key] = import_value(machine, module, found)
             return machine.globals[key]
     bound = machine.tree.resolve(module, name)
-    if bound is None:
-        return External(("intrinsic." if stub and name in _INTRINSICS else "builtins.") + name)
-    value = _bound_value(machine, bound, name)
+    if bound is None and stub and name in _INTRINSICS:
+        return External(f"intrinsic.{name}")
+    value = External(f"builtins.{name}") if bound is None else _bound_value(machine, bound, name)
     machine.globals[key] = value
     return value
 
@@ -203,12 +204,23 @@ def _variable_after(
 # --- classes -------------------------------------------------------------------------------------------------------
 
 
-def class_mro(machine: Machine, cls: ClassValue) -> list[ClassValue | str]:
+class Lineage(list["ClassValue | str"]):
+    """A class and its bases in order. ``found`` is what was looked up along them."""
+
+    __slots__ = ("found",)
+
+    def __init__(self, entries: list[ClassValue | str]) -> None:
+        super().__init__(entries)
+        self.found: dict[tuple[str, str], Any] = {}
+
+
+def class_mro(machine: Machine, cls: ClassValue) -> Lineage:
     """The class, its bases, their bases: Python's order, bases outside the sources as dotted names."""
-    cached = machine.memo.get(("mro", cls.module.name, cls.info.name))
+    key = ("mro", cls.info)
+    cached = machine.memo.get(key)
     if cached is not None:
         return cached  # type: ignore[no-any-return]
-    machine.memo["mro", cls.module.name, cls.info.name] = [cls]  # a circle ends here
+    machine.memo[key] = Lineage([cls])  # a circle ends here
     sequences: list[list[ClassValue | str]] = []
     direct: list[ClassValue | str] = []
     for base in cls.info.bases:
@@ -219,8 +231,7 @@ def class_mro(machine: Machine, cls: ClassValue) -> list[ClassValue | str]:
         entry: ClassValue | str = value if isinstance(value, ClassValue) else getattr(value, "name", base)
         direct.append(entry)
         sequences.append(list(class_mro(machine, entry)) if isinstance(entry, ClassValue) else [entry])
-    merged = [cls, *_merge([*sequences, direct])]
-    machine.memo["mro", cls.module.name, cls.info.name] = merged
+    merged = machine.memo[key] = Lineage([cls, *_merge([*sequences, direct])])
     return merged
 
 
@@ -278,8 +289,15 @@ def find_method(machine: Machine, cls: ClassValue, name: str, after: ClassValue 
     mro = class_mro(machine, cls)
     if after is not None:
         positions = [i for i, entry in enumerate(mro) if isinstance(entry, ClassValue) and entry.info is after.info]
-        mro = mro[positions[-1] + 1 :] if positions else []  # the last: a class may seem to inherit from itself
-    for entry in mro:
+        return _method(mro[positions[-1] + 1 :] if positions else [], name)  # the last: it may seem to be its own base
+    key = ("method", name)
+    if key not in mro.found:
+        mro.found[key] = _method(mro, name)
+    return mro.found[key]  # type: ignore[no-any-return]
+
+
+def _method(entries: list[ClassValue | str], name: str) -> Function | None:
+    for entry in entries:
         if isinstance(entry, ClassValue) and name in entry.info.methods:
             return Function(entry.module, entry.info.methods[name], entry)
     return None
@@ -287,10 +305,12 @@ def find_method(machine: Machine, cls: ClassValue, name: str, after: ClassValue 
 
 def find_setter(machine: Machine, cls: ClassValue, name: str) -> Function | None:
     """The setter of a property of that name, along the bases."""
-    for entry in class_mro(machine, cls):
-        if isinstance(entry, ClassValue) and name in entry.info.setters:
-            return Function(entry.module, entry.info.setters[name], entry)
-    return None
+    mro = class_mro(machine, cls)
+    key = ("setter", name)
+    if key not in mro.found:
+        owners = [entry for entry in mro if isinstance(entry, ClassValue) and name in entry.info.setters]
+        mro.found[key] = Function(owners[0].module, owners[0].info.setters[name], owners[0]) if owners else None
+    return mro.found[key]  # type: ignore[no-any-return]
 
 
 def is_module(machine: Machine, value: Any) -> bool:
@@ -304,10 +324,12 @@ def is_module(machine: Machine, value: Any) -> bool:
 
 
 def list_payload(machine: Machine, cls: ClassValue) -> bool:
-    return any(
-        isinstance(entry, str) and entry.removeprefix("builtins.").split("[")[0] in _SEQUENCES
-        for entry in class_mro(machine, cls)
-    )
+    mro = class_mro(machine, cls)
+    key = ("list", "")
+    if key not in mro.found:
+        outside = (entry.removeprefix("builtins.").split("[")[0] for entry in mro if isinstance(entry, str))
+        mro.found[key] = any(name in _SEQUENCES for name in outside)
+    return bool(mro.found[key])
 
 
 # --- attributes ----------------------------------------------------------------------------------------------------
@@ -315,9 +337,9 @@ def list_payload(machine: Machine, cls: ClassValue) -> bool:
 
 def get_attribute(machine: Machine, receiver: Any, name: str, site: Site | None = None) -> Any:
     """``receiver.name``; MISSING where Python would raise AttributeError."""
+    if type(receiver) is Instance:
+        return _instance_attribute(machine, receiver, name)
     match receiver:
-        case Instance():
-            return _instance_attribute(machine, receiver, name)
         case ModuleValue():
             bound = machine.tree.resolve(receiver.module, name)
             if bound is None:
@@ -419,13 +441,14 @@ def _tensor_attribute(machine: Machine, receiver: Any, name: str) -> Any:
 
 
 def _instance_attribute(machine: Machine, instance: Instance, name: str) -> Any:
-    for built in reversed(instance.building):
-        if name in built:
-            return built[name]
-    if instance.building and instance.cls is not None:
-        found = _value_in_init(machine, instance, name)
-        if found is not MISSING:
-            return found
+    if instance.building:
+        for built in reversed(instance.building):
+            if name in built:
+                return built[name]
+        if instance.cls is not None:
+            found = _value_in_init(machine, instance, name)
+            if found is not MISSING:
+                return found
     if name in instance.attrs:
         if machine.lists and instance.cls is not None and (instance.cls.info.name, name) in machine.lists:
             machine.lists[instance.cls.info.name, name] = True
@@ -467,10 +490,12 @@ def _instance_attribute(machine: Machine, instance: Instance, name: str) -> Any:
 
 def _value_in_init(machine: Machine, instance: Instance, name: str) -> Any:
     """What ``__init__`` itself sees in an attribute, whatever was set since; the same object, so that it is shared."""
+    found = instance.lazy.get(name, MISSING)
+    if found is MISSING and name not in instance.attrs:
+        return MISSING
     from eaglelint.source.construct import initial_attribute, is_as_made
 
-    found = instance.lazy.get(name, MISSING)
-    if found is MISSING and name in instance.attrs:
+    if found is MISSING:
         found = initial_attribute(machine, instance, name)
     if found is not MISSING and not is_as_made(machine, found):
         return Unknown(f"{name} was changed since __init__")
@@ -521,37 +546,64 @@ def _set_by_name(text: str) -> frozenset[str] | None:
 
 def class_attribute(machine: Machine, cls: ClassValue, name: str, receiver: Instance | None) -> Any:
     """What a class or one of its bases defines under a name, as its instance gets it; MISSING where none does."""
-    for entry in class_mro(machine, cls):
-        if not isinstance(entry, ClassValue):
-            continue
-        info = entry.info
-        patched = machine.patches.get((info.name, name), MISSING)
+    mro = class_mro(machine, cls)
+    key = ("member", name)
+    if key not in mro.found:
+        owners = [entry for entry in mro if isinstance(entry, ClassValue) and _has_member(entry, name)]
+        mro.found[key] = owners[0] if owners else None
+    owner: ClassValue | None = mro.found[key]
+    if machine.patches:
+        patched = _patched(machine, mro, name, owner)
         if patched is not MISSING:
             bound = receiver is not None and isinstance(patched, Function)
             return BoundMethod(patched, receiver) if bound else patched
-        if name in info.methods:
-            method = Function(entry.module, info.methods[name], entry)
-            return _bind(machine, method, cls, receiver)
-        if name in info.assignments:
-            line, end_line = info.assignments[name]
-            value = _class_variable(machine, entry, name, line, end_line)
-            return BoundMethod(value, receiver) if receiver is not None and isinstance(value, Function) else value
+    if owner is None:
+        return MISSING
+    method = find_method(machine, cls, name)
+    if method is not None and method.owner is owner:
+        return _bind(machine, method, cls, receiver)
+    line, end_line = owner.info.assignments[name]
+    value = _class_variable(machine, owner, name, line, end_line)
+    return BoundMethod(value, receiver) if receiver is not None and isinstance(value, Function) else value
+
+
+def _patched(machine: Machine, mro: Lineage, name: str, owner: ClassValue | None) -> Any:
+    """What was set on a class or one of its bases from outside, as far as the one that defines the name."""
+    for entry in mro:
+        if isinstance(entry, ClassValue) and (entry.info.name, name) in machine.patches:
+            return machine.patches[entry.info.name, name]
+        if entry is owner:
+            break
     return MISSING
 
 
+def _has_member(cls: ClassValue, name: str) -> bool:
+    return name in cls.info.methods or name in cls.info.assignments
+
+
 def _bind(machine: Machine, method: Function, cls: ClassValue, receiver: Instance | None) -> Any:
-    decorators = {decorator.rsplit(".", 1)[-1] for decorator in method.info.decorators}
-    if "staticmethod" in decorators:
+    kind = _kind_of_method(method.info.decorators)
+    if kind == "static":
         return method
-    if "classmethod" in decorators:
+    if kind == "class":
         return BoundMethod(method, cls)
     if receiver is None:
         return method
-    if decorators & {"property", "cached_property"}:
+    if kind == "property":
         from eaglelint.source.calls import call_value
 
         return call_value(machine, BoundMethod(method, receiver), (), {}, None)
     return BoundMethod(method, receiver)
+
+
+@lru_cache(maxsize=1024)
+def _kind_of_method(decorators: tuple[str, ...]) -> str:
+    names = {decorator.rsplit(".", 1)[-1] for decorator in decorators}
+    if "staticmethod" in names:
+        return "static"
+    if "classmethod" in names:
+        return "class"
+    return "property" if names & {"property", "cached_property"} else ""
 
 
 def _class_variable(machine: Machine, cls: ClassValue, name: str, line: int, end_line: int) -> Any:

@@ -157,10 +157,12 @@ class LayerLoop:
 
 @dataclass(slots=True)
 class _Scope:
+    """One path. Its facts and values are never changed in place: an inner path begins with those of the outer one."""
+
     prefix: list[int]
+    facts: dict[tuple[tuple[str, str], tuple[str, ...]], int]
+    values: dict[tuple[str, str], tuple[Any, ...]]
     taken: list[Decision] = field(default_factory=list)
-    facts: dict[tuple[tuple[str, str], tuple[str, ...]], int] = field(default_factory=dict)
-    values: dict[tuple[str, str], tuple[Any, ...]] = field(default_factory=dict)
     trying: int = 0
 
 
@@ -262,16 +264,16 @@ class Machine:
         self.globals: dict[tuple[str, str], Any] = {}
         self._stages: dict[int, tuple[dict[Any, Any], dict[tuple[str, str], Any]]] = {}
         self._branches: dict[Any, Any] = self.heap.cache()
-        self._scope = _Scope([])
+        self._scope = _Scope([], {}, {})
         self._asked = 0
 
     # --- budget ---
 
     def step(self, site: Site | None = None) -> None:
         self.steps += 1
-        if self.steps > self.budget.steps:
-            raise BudgetExceeded(f"more than {self.budget.steps:,} steps", site)
         if self.steps > self.soft_limit:
+            if self.steps > self.budget.steps:
+                raise BudgetExceeded(f"more than {self.budget.steps:,} steps", site)
             raise TooLong
 
     def within(self, steps: int, run: Callable[[], Any], *, call: bool = False) -> Any:
@@ -283,8 +285,9 @@ class Machine:
         Raises:
             TooLong: They did not suffice; all changes are undone.
         """
-        self._limits.append(_Limit(self.steps + steps, call, call and not self.in_layer))
-        self.soft_limit = min(self.soft_limit, self.steps + steps)
+        limit = _Limit(self.steps + steps, call, call and not self.in_layer)
+        self._limits.append(limit)
+        self.soft_limit = min(self.soft_limit, limit.steps)
         mark = self.heap.mark()
         try:
             return run()
@@ -293,7 +296,8 @@ class Machine:
             raise
         finally:
             self._limits.pop()
-            self._tighten()
+            if limit.steps <= self.soft_limit:
+                self._tighten()
 
     def too_deep(self) -> None:
         """Give up the innermost part that may be given up, where there is one."""
@@ -301,7 +305,9 @@ class Machine:
             raise TooLong
 
     def _tighten(self) -> None:
-        self.soft_limit = min([self.budget.steps, *(limit.steps for limit in self._limits)])
+        self.soft_limit = self.budget.steps
+        for limit in self._limits:
+            self.soft_limit = min(self.soft_limit, limit.steps)
 
     def enter_layers(self) -> None:
         """A decoder layer is about to run: the calls that it runs in are worth all the work that they take."""
@@ -493,11 +499,11 @@ class Machine:
             return known
         if scope.trying:
             raise NeedsDecision
-        scope.values[key] = values
+        scope.values = {**scope.values, key: values}
         position = len(scope.taken)
         choice = scope.prefix[position] if position < len(scope.prefix) else 0
         scope.taken.append(Decision(key, texts, choice, site))
-        scope.facts[key, texts] = choice
+        scope.facts = {**scope.facts, (key, texts): choice}
         return choice
 
     def settle(self, key: tuple[str, str], texts: tuple[str, ...], choice: int, values: tuple[Any, ...] = ()) -> None:
@@ -505,8 +511,8 @@ class Machine:
         scope = self._scope
         if (key, texts) not in scope.facts:
             self._asked += 1
-            scope.facts[key, texts] = choice
-            scope.values[key] = values
+            scope.facts = {**scope.facts, (key, texts): choice}
+            scope.values = {**scope.values, key: values}
 
     def is_decided(self, key: tuple[str, str], texts: tuple[str, ...]) -> bool:
         """Whether this path has taken that choice."""
@@ -529,7 +535,7 @@ class Machine:
     def try_out(self, run: Callable[[], Any]) -> tuple[Any, Redo, dict[tuple[Any, Any], Any]] | None:
         """Run, note the result and what changed, and undo it; None where the run meets a real fork or raises."""
         mark = self.heap.mark()
-        facts = dict(self._scope.facts)
+        facts = self._scope.facts
         self._scope.trying += 1
         failed = False
         result: Any = None
@@ -555,7 +561,7 @@ class Machine:
         while prefix is not None:
             self.layer, self.in_layer, self.layer_site = place
             mark = self.heap.mark()
-            scope = self._scope = _Scope(prefix, facts=dict(outer.facts), values=dict(outer.values))
+            scope = self._scope = _Scope(prefix, outer.facts, outer.values)
             raised = None
             value = None
             try:

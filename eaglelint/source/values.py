@@ -4,6 +4,9 @@ Plain Python data (ints, strings, lists, dicts, None) stands for itself. A tenso
 embedding, and one term for each branch (attention, MLP) that a layer adds. So ``hidden + residual`` is a union of
 terms, a fused add-norm returns (norm of the union, the union), and a captured tensor is h[k] exactly when its terms
 are all that had been added to the residual stream before layer k. Nothing about an engine is written here.
+
+Nothing sets a field of a value that can be hashed. Those that are made by the hundred thousand are not frozen all the
+same: that is most of what it costs to make one.
 """
 
 from __future__ import annotations
@@ -55,7 +58,7 @@ __all__ = [
 # --- tensors -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Input:
     """What the stream starts from: the embedding, or a placeholder for a layer's input."""
 
@@ -69,7 +72,7 @@ class Weight:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Branch:
     """What one module computed from normed input: attention's or the MLP's contribution.
 
@@ -82,7 +85,7 @@ class Branch:
     what: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Norm:
     """The norm of a tensor."""
 
@@ -96,7 +99,7 @@ class Cat:
     parts: tuple[Tensor, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Opaque:
     """The result of something that could not be followed, and why.
 
@@ -114,7 +117,7 @@ class Opaque:
 Term = Input | Weight | Branch | Norm | Cat | Opaque
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Tensor:
     """A formal sum of terms.
 
@@ -190,7 +193,7 @@ class Choice:
     values: tuple[bool, bool]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Unknown:
     """A value that is not known. All of which nothing is known are equal: two outcomes that are unknown agree."""
 
@@ -201,7 +204,7 @@ class Unknown:
     of: str = ""  # the expression of the target's config whose value it is: where two have the same, they are the same
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class External:
     """Something from a package that is not among the sources: ``torch.cat``."""
 
@@ -219,7 +222,7 @@ class ClassValue:
     info: ClassInfo
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Function:
     """A function or method of the sources. ``owner`` is the class that defines it, for ``super()``."""
 
@@ -237,7 +240,7 @@ class Closure:
     defaults: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class BoundMethod:
     function: Function
     receiver: Any
