@@ -248,9 +248,12 @@ def _must_follow(
     )
 
 
+_COLLECTORS = (list, TensorBuffer, BoundMethod, BuiltinMethod)
+
+
 def _collects(value: Any) -> bool:
     """Whether a value could collect captures: a list, or a bound method of one."""
-    if isinstance(value, list | TensorBuffer | BoundMethod | BuiltinMethod):
+    if isinstance(value, _COLLECTORS):
         return not isinstance(value, BuiltinMethod) or isinstance(value.receiver, list)
     return isinstance(value, Instance) and value.cls is not None and value.payload is not None
 
@@ -275,38 +278,40 @@ def _call_function(
         and instance is caller.initialising
         and (function.info.name in INITIALISERS or sets_attribute(function, caller.wanted))
     )
-    if any(decorator.endswith("contextmanager") for decorator in function.info.decorators):
+    decorators = function.info.decorators
+    if decorators and any(decorator.endswith("contextmanager") for decorator in decorators):
         args = args if receiver is None else (receiver, *args)
         return ContextCall(function, args, kwargs, caller.wanted if caller is not None and initialises else None)
     if initialises and caller is not None and caller.wanted and instance is not None:
         run_initialiser(machine, instance, function, args, kwargs, caller.wanted)
         return None if function.info.name in INITIALISERS else Unknown(f"the result of {function.info.name}")
-    machine.followed.add((str(function.module.path), function.info.line))
+    machine.followed.add((function.module, function.info.line))
     if receiver is not None:
         args = (receiver, *args)
-    stub = machine.stubs.get((function.module.name, _qualname(function)))
+    qualname = _qualname(function)
+    stub = machine.stubs.get((function.module.name, qualname))
     try:
         piece, node = function_node(function) if stub is None else (stub.slice, stub.node)
     except SyntaxError:
         return not_followed(machine, function.info.name, args, kwargs, site)
     if stub is not None:
         machine.used_stubs.add(stub.name)
-    if stub is None:
+    elif decorators:
         wrapped = _decorated(machine, function)
         if wrapped is not None:
             return call_value(machine, wrapped, args, kwargs, site, caller)
-    if node.asynchronous is not None or _is_generator(machine, function):
+    if node.asynchronous is not None or _is_generator(function):
         return not_followed(machine, function.info.name, args, kwargs, site)
     frame = Frame(
         piece,
         function.module,
         Env({}),
-        f"{function.module.name}.{_qualname(function)}",
+        f"{function.module.name}.{qualname}",
         function.owner,
         receiver if receiver is not None else (args[0] if args else None),
         stub=stub is not None,
     )
-    if not machine.in_layer and tensors_of(args, kwargs) and _handed_layers((*args, *kwargs.values())):
+    if not machine.in_layer and _handed_layers((*args, *kwargs.values())) and tensors_of(args, kwargs):
         return _run_with_layers(machine, node, frame, args, kwargs, site)
     return _run(machine, node, frame, args, kwargs, site)
 
@@ -360,8 +365,6 @@ def run_context(machine: Machine, call: ContextCall, resume: Callable[[Any], Non
 
     The forks on the way are those of the caller, whose variables the body changes.
     """
-    from eaglelint.source.statements import run_suite
-
     function = call.function
     receiver = call.args[0] if function.owner is not None and call.args else None
     if call.wanted is not None and isinstance(receiver, Instance):
@@ -381,15 +384,13 @@ def run_context(machine: Machine, call: ContextCall, resume: Callable[[Any], Non
     frame.env.variables = bind_arguments(machine, node.params, call.args, call.kwargs, frame)
     machine.depth += 1
     try:
-        run_suite(machine, node.body, frame)
+        statements.run_suite(machine, node.body, frame)
     finally:
         machine.depth -= 1
 
 
 def _decorated(machine: Machine, function: Function) -> Any:
-    """What the plain decorators among the sources make of a function; None where there are none, or nothing known."""
-    if not function.info.decorators:
-        return None
+    """What the plain decorators among the sources make of a function; None where nothing is known."""
     key = ("decorated", function.module.name, function.info.line)
     if key not in machine.memo:
         machine.memo[key] = None
@@ -406,13 +407,13 @@ def _decorated(machine: Machine, function: Function) -> Any:
     return machine.memo[key]
 
 
-def _is_generator(machine: Machine, function: Function) -> bool:
+def _is_generator(function: Function) -> bool:
     """Whether a function yields: its values come later, and a context manager's body runs around other code."""
-    key = ("generator", function.module.name, function.info.line)
-    if key not in machine.memo:
-        text = function.module.text(function.info.line, function.info.end_line)
-        machine.memo[key] = re.search(r"^\s+(?:\w+ = )?\(?yield\b", text, re.M) is not None
-    return bool(machine.memo[key])
+    module, key = function.module, ("generator", function.info.line)
+    if key not in module.told:
+        text = module.text(function.info.line, function.info.end_line)
+        module.told[key] = re.search(r"^\s+(?:\w+ = )?\(?yield\b", text, re.M) is not None
+    return bool(module.told[key])
 
 
 def _call_closure(
@@ -440,8 +441,6 @@ def _run(
     site: Site | None,
     defaults: dict[str, Any] | None = None,
 ) -> Any:
-    from eaglelint.source.statements import run_function_body
-
     if machine.depth >= machine.budget.depth:
         machine.too_deep()
         raise BudgetExceeded(f"calls nested more than {machine.budget.depth} deep", site)
@@ -454,7 +453,7 @@ def _run(
             machine.entering[frame.function](frame.env.variables)
         if isinstance(node, cst.Lambda):
             return evaluate(machine, node.body, frame)
-        return run_function_body(machine, node, frame)
+        return statements.run_function_body(machine, node, frame)
 
     key = _memo_key(machine, node, args, kwargs)
     outcomes = machine.recall(key) if key is not None else None
@@ -472,7 +471,7 @@ def _run(
         if pure and not machine.heap.changed(mark):
             machine.keep([outcome.value for outcome in outcomes], mark, key)
             machine.remember(key, outcomes, asked)
-    place = (frame.function, f"outcome at {id(site.node) if site else 0}")
+    place = (frame.function, f"outcome at {id(site.node) if site else 0}") if len(outcomes) > 1 else ("", "")
     value = machine.take(outcomes, place, site).value
     return value if key is None else _fresh(machine, value)
 
@@ -502,7 +501,10 @@ def _memo_key(machine: Machine, node: cst.CSTNode, args: tuple[Any, ...], kwargs
         if state is None or not all(_memoizable(value) for value in (*args[1:], *kwargs.values())):
             return None
         return ("call", id(node), state, args[1:], tuple(kwargs.items()))
-    if not all(_memoizable(value) for value in (*args, *kwargs.values())):
+    for value in args:
+        if not _memoizable(value):
+            return None
+    if kwargs and not all(map(_memoizable, kwargs.values())):
         return None
     return ("call", id(node), args, tuple(kwargs.items()))
 
@@ -527,11 +529,11 @@ def _state_of(config: Instance, depth: int) -> Any:
     return tuple(held)
 
 
-_MEMOIZABLE = (str, int, float, type(None), ClassValue)
+_MEMOIZABLE = frozenset((str, int, bool, float, type(None), ClassValue))
 
 
 def _memoizable(value: Any) -> bool:
-    return isinstance(value, _MEMOIZABLE) or (isinstance(value, Instance) and value.closed and value.cls is not None)
+    return type(value) in _MEMOIZABLE or (isinstance(value, Instance) and value.closed and value.cls is not None)
 
 
 def _qualname(function: Function) -> str:
@@ -605,3 +607,6 @@ def _passes_on(machine: Machine, name: str) -> bool:
     if name == "Identity":
         return True
     return _DROPOUT.fullmatch(name) is not None and get_attribute(machine, Unknown(name), "training") is False
+
+
+from eaglelint.source import statements  # noqa: E402 - it imports what stands above

@@ -10,6 +10,7 @@ from typing import Any
 
 import libcst as cst
 
+from eaglelint.source.expressions import evaluate
 from eaglelint.source.index import FunctionInfo
 from eaglelint.source.lookup import MISSING, class_attribute, class_mro, find_method, global_value
 from eaglelint.source.machine import Machine, TooLong
@@ -31,9 +32,12 @@ __all__ = [
 
 def function_node(function: Function) -> tuple[Slice, cst.FunctionDef]:
     """A function's own slice and its definition in it."""
-    piece = function.module.slice(function.info.line, function.info.end_line)
-    node = next(statement for statement in piece.body if isinstance(statement, cst.FunctionDef))
-    return piece, node
+    module, info = function.module, function.info
+    key = ("function", info.line, info.end_line)
+    if key not in module.told:
+        piece = module.slice(info.line, info.end_line)
+        module.told[key] = piece, next(part for part in piece.body if isinstance(part, cst.FunctionDef))
+    return module.told[key]  # type: ignore[no-any-return]
 
 
 REST = "**"  # in a call's keywords: there may be more arguments, which are not known
@@ -41,8 +45,6 @@ REST = "**"  # in a call's keywords: there may be more arguments, which are not 
 
 def default_values(machine: Machine, parameters: cst.Parameters, frame: Frame) -> dict[str, Any]:
     """The defaults of parameters, evaluated here and now."""
-    from eaglelint.source.expressions import evaluate
-
     return {
         parameter.name.value: evaluate(machine, parameter.default, frame)
         for parameter in (*parameters.posonly_params, *parameters.params, *parameters.kwonly_params)
@@ -52,8 +54,6 @@ def default_values(machine: Machine, parameters: cst.Parameters, frame: Frame) -
 
 def _default(machine: Machine, node: cst.BaseExpression, frame: Frame) -> Any:
     """A default of a function: a list or dict is made once, and all calls share it."""
-    from eaglelint.source.expressions import evaluate
-
     key = ("default", id(node))
     if key in machine.memo:
         return machine.memo[key]
@@ -75,56 +75,68 @@ def bind_arguments(
 
     Without ``defaults`` a default is evaluated when it is needed: that of a function of a module or class.
     """
-    defaults = defaults or {}
+    prepared = frame.slice.prepared
+    known = prepared.get(id(parameters))
+    if known is None:
+        known = prepared[id(parameters)] = parameters, _Signature(parameters)
+    signature: _Signature = known[1]
+    positional = signature.positional
+    variables: dict[str, Any] = {name: value for (name, _), value in zip(positional, args, strict=False)}
     rest = kwargs.get(REST)
-
-    variables: dict[str, Any] = {}
     left = {name: value for name, value in kwargs.items() if name != REST}
-    positional = [*parameters.posonly_params, *parameters.params]
-    for index, parameter in enumerate(positional):
-        name = parameter.name.value
-        if index < len(args):
-            variables[name] = args[index]
-        elif name in left:
-            variables[name] = left.pop(name)
-        elif rest is not None:
-            variables[name] = rest
-        elif name in defaults:
-            variables[name] = defaults[name]
-        elif parameter.default is not None:
-            variables[name] = _default(machine, parameter.default, frame)
-        else:
-            variables[name] = Unknown(f"the argument {name}")
-    if isinstance(parameters.star_arg, cst.Param):
-        variables[parameters.star_arg.name.value] = tuple(args[len(positional) :])
-    for parameter in parameters.kwonly_params:
-        name = parameter.name.value
+    if len(args) < len(positional):
+        _bind_left(machine, positional[len(args) :], variables, left, rest, frame, defaults)
+    if signature.star is not None:
+        variables[signature.star] = args[len(positional) :]
+    if signature.by_name:
+        _bind_left(machine, signature.by_name, variables, left, rest, frame, defaults)
+    if signature.stars is not None:
+        variables[signature.stars] = machine.heap.born(left) if rest is None else rest
+    return variables
+
+
+def _bind_left(
+    machine: Machine,
+    parameters: list[tuple[str, cst.BaseExpression | None]],
+    variables: dict[str, Any],
+    left: dict[str, Any],
+    rest: Any,
+    frame: Frame,
+    defaults: dict[str, Any] | None,
+) -> None:
+    """Bind the parameters that are not given by their place; what is bound to one is no longer ``left``."""
+    for name, default in parameters:
         if name in left:
             variables[name] = left.pop(name)
         elif rest is not None:
             variables[name] = rest
-        elif name in defaults:
+        elif defaults and name in defaults:
             variables[name] = defaults[name]
-        elif parameter.default is not None:
-            variables[name] = _default(machine, parameter.default, frame)
+        elif default is not None:
+            variables[name] = _default(machine, default, frame)
         else:
             variables[name] = Unknown(f"the argument {name}")
-    if parameters.star_kwarg is not None:
-        variables[parameters.star_kwarg.name.value] = machine.heap.born(left) if rest is None else rest
-    return variables
+
+
+class _Signature:
+    """The parameters of a function, by name: those that may be given by place, with their defaults, and the others."""
+
+    __slots__ = ("by_name", "positional", "star", "stars")
+
+    def __init__(self, parameters: cst.Parameters) -> None:
+        self.positional = [(item.name.value, item.default) for item in (*parameters.posonly_params, *parameters.params)]
+        self.star = parameters.star_arg.name.value if isinstance(parameters.star_arg, cst.Param) else None
+        self.by_name = [(item.name.value, item.default) for item in parameters.kwonly_params]
+        self.stars = parameters.star_kwarg.name.value if parameters.star_kwarg is not None else None
 
 
 def initial_attribute(machine: Machine, instance: Instance, name: str) -> Any:
     """The attribute as ``__init__`` of the object's class, or of a base, leaves it; MISSING where none sets it."""
     if instance.cls is None or name in instance.pending or (name.startswith("__") and name.endswith("__")):
         return MISSING
-    initialiser = find_method(machine, instance.cls, "__init__")
-    if initialiser is None or _is_dataclass(machine, instance.cls):
-        initialiser = _post_init(machine, instance.cls)
-        if initialiser is None or not _may_set(machine, instance.cls, initialiser, name):
-            return _field(machine, instance, name)
-    if not _may_set(machine, instance.cls, initialiser, name):
-        return MISSING
+    initialiser, is_field = _initialiser(machine, instance.cls, name)
+    if initialiser is None:
+        return _field(machine, instance, name) if is_field else MISSING
     # What __init__ leaves does not depend on what happens later: one computation serves every path.
     remembered = ("attribute", id(instance), name)
     steps = machine.budget.attribute_steps // (8 if machine.in_layer else 1)
@@ -167,6 +179,20 @@ def initial_attribute(machine: Machine, instance: Instance, name: str) -> Any:
         if isinstance(found, list | dict | set):
             machine.memo.setdefault(("as made", id(found)), (found, list(found)))
     return found
+
+
+def _initialiser(machine: Machine, cls: ClassValue, name: str) -> tuple[Function | None, bool]:
+    """What may set an attribute of a new object, if anything does, and whether the attribute may be a mere field."""
+    found = class_mro(machine, cls).found
+    key = ("initialiser", name)
+    if key not in found:
+        initialiser = find_method(machine, cls, "__init__")
+        is_field = initialiser is None or _is_dataclass(machine, cls)
+        if is_field:
+            initialiser = _post_init(machine, cls)
+        sets_it = initialiser is not None and _may_set(machine, cls, initialiser, name)
+        found[key] = initialiser if sets_it else None, is_field
+    return found[key]  # type: ignore[no-any-return]
 
 
 def _too_long(machine: Machine, instance: Instance, name: str) -> Unknown:

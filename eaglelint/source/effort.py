@@ -39,9 +39,9 @@ def follow(
 
     Outside the layers the bound falls away as soon as a layer runs in it: that call is the model itself.
     """
-    key = _identity(callee)
     is_layer = machine.in_layer and machine.depth == machine.layer_depth
-    if key is None or machine.script or machine.initialising or is_layer:
+    key = None if machine.script or machine.initialising or is_layer else _identity(callee)
+    if key is None:
         return run()  # an attribute has a bound of its own, and a decoder layer has none
     given_up: set[Any] = machine.memo.setdefault("calls given up", set())
     if key not in given_up:

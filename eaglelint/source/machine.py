@@ -12,7 +12,7 @@ from eaglelint.source.assumptions import Assumption, assumed, assumptions_of
 from eaglelint.source.heap import CacheList, Heap, Lazily, Mark, Redo
 from eaglelint.source.same import Meeting, NotJoinable, inessential, join, same, same_effects
 from eaglelint.source.slices import Site, Slice
-from eaglelint.source.tree import SourceTree
+from eaglelint.source.tree import SourceModule, SourceTree
 from eaglelint.source.values import (
     BoundMethod,
     Branch,
@@ -257,7 +257,7 @@ class Machine:
         self.outside_call: Callable[[Any, str, tuple[Any, ...], dict[str, Any], Site | None], Any] | None = None
         self.module_variable: Callable[[Any, str], Any] | None = None  # how a module's variable is computed
         self.patches: dict[tuple[str, str], Any] = {}  # what was set on classes and on things outside the sources
-        self.followed: set[tuple[str, int]] = set()  # the functions that were called, by file and line
+        self.followed: set[tuple[SourceModule, int]] = set()  # the functions that were called, by their lines
         self.loops: dict[str, LayerLoop] = {}  # the functions that call decoder layers, by qualified name
         # What is done to a function's arguments as it begins, by its qualified name.
         self.entering: dict[str, Callable[[dict[str, Any]], None]] = {}

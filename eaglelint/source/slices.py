@@ -6,7 +6,6 @@ interpretation reaches is parsed, and positions are computed for the slices that
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -27,7 +26,7 @@ class Slice:
     _positions: dict[cst.CSTNode, CodeRange] | None = field(default=None)
     _codes: dict[int, tuple[cst.CSTNode, str]] = field(default_factory=dict)
     # What evaluates its expressions (expressions.py), by their ids; with them, as a node that lives keeps its id.
-    prepared: dict[int, tuple[cst.CSTNode, Callable[..., Any]]] = field(default_factory=dict)
+    prepared: dict[int, tuple[cst.CSTNode, Any]] = field(default_factory=dict)
 
     def position(self, node: cst.CSTNode) -> tuple[int, int]:
         """Line and column, both 1-based, of a node of this slice in the file."""

@@ -31,6 +31,7 @@ class SourceModule:
     _slices: dict[tuple[int, int], Slice] = field(default_factory=dict)
     _texts: dict[tuple[int, int], str] = field(default_factory=dict)
     _rebound: frozenset[str] | None = None
+    told: dict[Any, Any] = field(default_factory=dict)  # what was told from its text alone, by what that is about
 
     def slice(self, line: int, end_line: int) -> Slice:
         """The statements on these lines, parsed by libcst; parsed once."""

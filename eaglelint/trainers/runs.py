@@ -164,7 +164,7 @@ def run_entry(
         bool(machine.passes)
         and (_stopped_at_a_list(run) or any(len(list(states_in(s.shape))) > 1 for p in run.paths for s in p.saves))
     )
-    run.followed = machine.followed
+    run.followed = {(str(module.path), line) for module, line in machine.followed}
     run.asked = machine.missed
     run.assumptions = machine.used_assumptions
     run.patched = trail.patched
