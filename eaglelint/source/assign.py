@@ -42,7 +42,7 @@ def assign(machine: Machine, target: cst.BaseExpression, value: Any, frame: Fram
 
 def _bind_name(machine: Machine, target: cst.Name, value: Any, frame: Frame) -> None:
     env, name = frame.env, target.value
-    if name not in env.elsewhere:
+    if env.elsewhere is None or name not in env.elsewhere:
         env.variables[name] = value
         return
     outer = env.elsewhere[name]

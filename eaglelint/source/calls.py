@@ -137,16 +137,19 @@ def call_value(
         answer = machine.outside_call(callee, name, args, kwargs, site)
         if answer is not MISSING:
             return answer
-    simple = _simple_call(machine, callee, name, short, args, kwargs, site)
-    if simple is not MISSING:
-        return simple
-    if type(callee) not in _WITH_CODE:
+    kind = type(callee)
+    if kind in _MAY_BE_SIMPLE:
+        simple = _simple_call(machine, callee, name, short, args, kwargs, site)
+        if simple is not MISSING:
+            return simple
+    if kind not in _WITH_CODE:
         return _dispatch(machine, callee, name, args, kwargs, site, caller)
     return follow(
         machine, callee, name, args, kwargs, site, lambda: _dispatch(machine, callee, name, args, kwargs, site, caller)
     )
 
 
+_MAY_BE_SIMPLE = frozenset((Function, BoundMethod, External, Unknown, Instance))
 _WITH_CODE = frozenset((Function, BoundMethod, Closure, Instance))
 
 
@@ -185,10 +188,6 @@ def _dispatch(
     return not_followed(machine, name, args, kwargs, site)
 
 
-# What a fact about the deployment may stand for, and what a collective is among.
-_NAMED = (Function, BoundMethod, External, Unknown)
-
-
 def _simple_call(
     machine: Machine,
     callee: Any,
@@ -199,7 +198,7 @@ def _simple_call(
     site: Site | None,
 ) -> Any:
     """Calls whose meaning does not depend on their code: assumed facts, collectives on one device, norms, branches."""
-    named = isinstance(callee, _NAMED)
+    named = type(callee) is not Instance  # what a fact about the deployment may stand for, and what a collective is
     if named:
         assumption = machine.assumed(short)
         if assumption is not None:
@@ -220,12 +219,9 @@ def _simple_call(
         return call_norm(machine, callee, args, kwargs, site)
     if "linear" in kinds and isinstance(callee, Instance):
         return machine.branch(name)  # a projection is a new state, whatever it is a projection of
-    if isinstance(callee, _MAY_BRANCH) and not _must_follow(machine, callee, args, kwargs, tensors):
+    if type(callee) is not External and not _must_follow(machine, callee, args, kwargs, tensors):
         return machine.branch(name)
     return MISSING
-
-
-_MAY_BRANCH = (Function, BoundMethod, Instance, Unknown)
 
 
 def _must_follow(
@@ -609,4 +605,4 @@ def _passes_on(machine: Machine, name: str) -> bool:
     return _DROPOUT.fullmatch(name) is not None and get_attribute(machine, Unknown(name), "training") is False
 
 
-from eaglelint.source import statements  # noqa: E402 - it imports what stands above
+from eaglelint.source import statements  # noqa: E402 - it imports this file: so it comes last

@@ -10,7 +10,6 @@ from typing import Any
 
 import libcst as cst
 
-from eaglelint.source.expressions import evaluate
 from eaglelint.source.index import FunctionInfo
 from eaglelint.source.lookup import MISSING, class_attribute, class_mro, find_method, global_value
 from eaglelint.source.machine import Machine, TooLong
@@ -46,7 +45,7 @@ REST = "**"  # in a call's keywords: there may be more arguments, which are not 
 def default_values(machine: Machine, parameters: cst.Parameters, frame: Frame) -> dict[str, Any]:
     """The defaults of parameters, evaluated here and now."""
     return {
-        parameter.name.value: evaluate(machine, parameter.default, frame)
+        parameter.name.value: expressions.evaluate(machine, parameter.default, frame)
         for parameter in (*parameters.posonly_params, *parameters.params, *parameters.kwonly_params)
         if parameter.default is not None
     }
@@ -57,7 +56,7 @@ def _default(machine: Machine, node: cst.BaseExpression, frame: Frame) -> Any:
     key = ("default", id(node))
     if key in machine.memo:
         return machine.memo[key]
-    value = evaluate(machine, node, frame)
+    value = expressions.evaluate(machine, node, frame)
     if isinstance(value, list | dict | set):
         machine.memo[key] = value
     return value
@@ -435,3 +434,6 @@ def _field_names(machine: Machine, cls: ClassValue) -> list[str]:
             text = entry.module.text(entry.info.line, entry.info.end_line)
             names.update(dict.fromkeys(re.findall(r"^ {4}(\w+)\s*:\s*[^\n]+$", text, re.M)))
     return list(names)
+
+
+from eaglelint.source import expressions  # noqa: E402 - what it imports imports this file: so it comes last

@@ -15,7 +15,6 @@ from typing import Any
 import libcst as cst
 
 from eaglelint.source.conditions import compared, decided, joined
-from eaglelint.source.items import get_item
 from eaglelint.source.lookup import MISSING, get_attribute, global_value
 from eaglelint.source.machine import Machine, Raised, changes
 from eaglelint.source.operators import binary, compare
@@ -125,7 +124,8 @@ def _name(node: cst.Name, piece: Slice) -> Evaluation:
         env: Env | None = frame.env
         while env is not None:
             if name in env.variables:
-                return machine.current(env.variables[name])
+                value = env.variables[name]
+                return machine.current(value) if machine.overwritten else value
             env = env.outer
         return global_value(machine, frame.module, name, stub=frame.stub)
 
@@ -570,6 +570,8 @@ def _one_index(index: cst.BaseSlice, piece: Slice) -> Evaluation:
 
 
 def _subscript(node: cst.Subscript, piece: Slice) -> Evaluation:
+    from eaglelint.source.items import get_item
+
     receiver_of, key_of, site = prepare(node.value, piece), _index(node, piece), Site(piece, node)
 
     def run(machine: Machine, frame: Frame) -> Any:

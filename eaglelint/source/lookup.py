@@ -456,9 +456,7 @@ def _instance_attribute(machine: Machine, instance: Instance, name: str) -> Any:
     if name in instance.lazy:
         return instance.lazy[name]
     if instance.cls is not None:
-        from eaglelint.source.construct import initial_attribute
-
-        found = initial_attribute(machine, instance, name)
+        found = construct.initial_attribute(machine, instance, name)
         if found is MISSING:
             found = class_attribute(machine, instance.cls, name, instance)
         if found is not MISSING:
@@ -493,11 +491,9 @@ def _value_in_init(machine: Machine, instance: Instance, name: str) -> Any:
     found = instance.lazy.get(name, MISSING)
     if found is MISSING and name not in instance.attrs:
         return MISSING
-    from eaglelint.source.construct import initial_attribute, is_as_made
-
     if found is MISSING:
-        found = initial_attribute(machine, instance, name)
-    if found is not MISSING and not is_as_made(machine, found):
+        found = construct.initial_attribute(machine, instance, name)
+    if found is not MISSING and not construct.is_as_made(machine, found):
         return Unknown(f"{name} was changed since __init__")
     return found
 
@@ -649,3 +645,6 @@ def _is_enum(machine: Machine, cls: ClassValue) -> bool:
         isinstance(entry, str) and entry.rsplit(".", 1)[-1] in ("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag")
         for entry in class_mro(machine, cls)
     )
+
+
+from eaglelint.source import construct  # noqa: E402 - it imports this file: so it comes last

@@ -173,6 +173,7 @@ class _Limit:
     steps: int
     call: bool
     until_layer: bool
+    least: int = 0  # of the steps of this one and all around it
 
 
 class Machine:
@@ -285,9 +286,9 @@ class Machine:
         Raises:
             TooLong: They did not suffice; all changes are undone.
         """
-        limit = _Limit(self.steps + steps, call, call and not self.in_layer)
-        self._limits.append(limit)
-        self.soft_limit = min(self.soft_limit, limit.steps)
+        most = self.steps + steps
+        self.soft_limit = min(self.soft_limit, most)
+        self._limits.append(_Limit(most, call, call and not self.in_layer, self.soft_limit))
         mark = self.heap.mark()
         try:
             return run()
@@ -296,8 +297,7 @@ class Machine:
             raise
         finally:
             self._limits.pop()
-            if limit.steps <= self.soft_limit:
-                self._tighten()
+            self.soft_limit = self._limits[-1].least if self._limits else self.budget.steps
 
     def too_deep(self) -> None:
         """Give up the innermost part that may be given up, where there is one."""
@@ -307,7 +307,7 @@ class Machine:
     def _tighten(self) -> None:
         self.soft_limit = self.budget.steps
         for limit in self._limits:
-            self.soft_limit = min(self.soft_limit, limit.steps)
+            limit.least = self.soft_limit = min(self.soft_limit, limit.steps)
 
     def enter_layers(self) -> None:
         """A decoder layer is about to run: the calls that it runs in are worth all the work that they take."""
@@ -318,6 +318,8 @@ class Machine:
 
     def excuse(self, steps: int) -> None:
         """Do not count these steps against the calls that are running."""
+        if not steps:
+            return
         for limit in self._limits:
             if limit.call:
                 limit.steps += steps

@@ -25,14 +25,15 @@ _NONE = frozenset[str]()
 
 def kinds_of(callee: Any, name: str) -> frozenset[str]:
     """The kinds that a module is of by the name of its class, or by the attribute's where the class is not known."""
+    kind = type(callee)
+    if kind is Unknown:
+        return _named(name)
     target = callee
-    if isinstance(callee, BoundMethod) and callee.function.info.name.startswith("forward"):
+    if kind is BoundMethod and callee.function.info.name.startswith("forward"):
         target = callee.receiver
-    if isinstance(target, Instance):
-        if target.layer is not None:
-            return _NONE
-        return _named(target.cls.info.name if target.cls is not None else target.name)
-    return _named(name) if isinstance(callee, Unknown) else _NONE
+    if type(target) is not Instance or target.layer is not None:
+        return _NONE
+    return _named(target.cls.info.name if target.cls is not None else target.name)
 
 
 @lru_cache(maxsize=4096)

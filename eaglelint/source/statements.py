@@ -157,13 +157,13 @@ def _run_del(machine: Machine, statement: cst.Del, frame: Frame) -> Flow:
 def _run_nonlocal(machine: Machine, statement: cst.Nonlocal, frame: Frame) -> Flow:
     for item in statement.names:
         outer = frame.env.outer.find(item.name.value) if frame.env.outer is not None else None
-        frame.env.elsewhere[item.name.value] = outer
+        frame.env.elsewhere = {**(frame.env.elsewhere or {}), item.name.value: outer}
     return None
 
 
 def _run_global(machine: Machine, statement: cst.Global, frame: Frame) -> Flow:
     for item in statement.names:
-        frame.env.elsewhere[item.name.value] = None
+        frame.env.elsewhere = {**(frame.env.elsewhere or {}), item.name.value: None}
     return None
 
 
@@ -244,7 +244,7 @@ def choose(machine: Machine, test: cst.BaseExpression, frame: Frame, only: bool 
     ``only`` is the one side that counts, where that is known: there is no other path then.
     """
     inner, negated = test, False
-    while isinstance(inner, cst.UnaryOperation) and isinstance(inner.operator, cst.Not):
+    while type(inner) is cst.UnaryOperation and type(inner.operator) is cst.Not:
         inner, negated = inner.expression, not negated
     attempt = machine.try_out(lambda: evaluate(machine, inner, frame))
     value = attempt[0] if attempt is not None else None
@@ -253,13 +253,13 @@ def choose(machine: Machine, test: cst.BaseExpression, frame: Frame, only: bool 
     of_config, opposite = condition_of(value)
     if of_config:
         return _decide(machine, ("", of_config), texts_of(of_config), negated != opposite, test, frame, only)
-    if isinstance(inner, cst.BooleanOperation):
+    if type(inner) is cst.BooleanOperation:
         known = _choose_parts(machine, inner, frame)
         if known is not None:
             return known != negated
     code = frame.slice.code(inner)
     fails = f"when not ({code})" if " " in code else f"when not {code}"
-    if isinstance(inner, cst.Comparison) and len(inner.comparisons) == 1:
+    if type(inner) is cst.Comparison and len(inner.comparisons) == 1:
         for positive, negative in ((" is ", " is not "), (" in ", " not in "), (" == ", " != ")):
             if isinstance(inner.comparisons[0].operator, cst.IsNot | cst.NotIn | cst.NotEqual) and negative in code:
                 code, fails, negated = code.replace(negative, positive, 1), f"when {code}", not negated

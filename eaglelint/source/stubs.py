@@ -10,7 +10,7 @@ import hashlib
 import io
 import tokenize
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import libcst as cst
@@ -85,6 +85,7 @@ def load_stubs(package: str) -> dict[tuple[str, str], Stub]:
     return stubs
 
 
+@lru_cache(maxsize=1024)
 def fingerprint(source: str) -> str:
     """A hash of a function's tokens: comments, docstrings, blank lines and layout do not count."""
     kept = []

@@ -320,7 +320,7 @@ class Env:
 
     variables: dict[str, Any]
     outer: Env | None = None
-    elsewhere: dict[str, Env | None] = field(default_factory=dict)  # nonlocal names, and global ones (None)
+    elsewhere: dict[str, Env | None] | None = None  # nonlocal names, and global ones (None)
 
     def find(self, name: str) -> Env | None:
         env: Env | None = self

@@ -40,12 +40,12 @@ def children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         )
     for name in names:
         value = getattr(node, name)
-        if isinstance(value, cst.CSTNode):
-            yield value
-        elif type(value) in (list, tuple):
+        if type(value) in (list, tuple):
             for item in value:
                 if isinstance(item, cst.CSTNode):
                     yield item
+        elif value is not None and type(value) is not str and isinstance(value, cst.CSTNode):
+            yield value
 
 
 def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
