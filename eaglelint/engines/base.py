@@ -142,8 +142,11 @@ class Engine(Protocol):
     def target_class(self, source: EngineSource, name: str) -> Binding | None:
         """The class of a target by its architecture's name."""
 
-    def entry_classes(self, source: EngineSource) -> list[Binding]:
-        """The classes that an architecture's name may lead to, whether or not they have a setter."""
+    def wrapping_classes(self, source: EngineSource) -> tuple[list[Binding], frozenset[str]]:
+        """Those that an architecture's name may lead to and that may make an object of a class that may have a setter.
+
+        And the names of the classes that may have one.
+        """
 
     def startup(self, source: EngineSource) -> tuple[Path, ...]:
         """The directories with the code that reads a draft's config and sets the runners up."""
@@ -186,8 +189,8 @@ class TakesNoIds:
 
     resolvers: tuple[str, ...] = ()
 
-    def entry_classes(self, source: EngineSource) -> list[Binding]:
-        return []
+    def wrapping_classes(self, source: EngineSource) -> tuple[list[Binding], frozenset[str]]:
+        return [], frozenset()
 
     def startup(self, source: EngineSource) -> tuple[Path, ...]:
         return ()

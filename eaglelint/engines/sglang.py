@@ -10,6 +10,7 @@ from typing import Any
 
 from eaglelint.engines import sglang_graphs, sglang_recycling, sglang_workers
 from eaglelint.engines.base import EngineSource, adopt_config_class, enum_member, mentioned_names, stand_in
+from eaglelint.engines.heirs import MAKES, Heirs, heirs
 from eaglelint.engines.loading import Trial
 from eaglelint.engines.recycling import builds_on
 from eaglelint.engines.sglang_config import find_reader, read_config
@@ -62,7 +63,7 @@ class SGLang:
         return None
 
     def registered(self, source: EngineSource) -> tuple[frozenset[str], tuple[str, ...]]:
-        files = source.tree.files(source.package / "srt" / "models")
+        files = source.tree.files(_models(source))
         names = [name for path in files for name in _entries(source, path)]
         # Names that the reading of configs mentions may be changed to others before the registry is asked.
         changed = mentioned_names(source, source.package / "srt" / "configs" / "model_config.py")
@@ -75,7 +76,7 @@ class SGLang:
         return self.target_class(source, name)
 
     def target_class(self, source: EngineSource, name: str) -> Binding | None:
-        found = list(source.tree.find_classes(name, (source.package / "srt" / "models",)))
+        found = list(source.tree.find_classes(name, (_models(source),)))
         # Two files may define a class of one name: the registry takes the one that its file's EntryClass lists.
         return next(
             (binding for binding in found if name in _entries(source, binding.module.path)), found[0] if found else None
@@ -85,22 +86,26 @@ class SGLang:
         machine = Machine(source.tree)
         return [
             binding
-            for binding in self.entry_classes(source)
+            for binding in _entry_classes(source, _with_setter(source, _SETTERS[kind]))
             if isinstance(binding.item, ClassInfo)
             and any(find_method(machine, ClassValue(binding.module, binding.item), name) for name in _SETTERS[kind])
         ]
 
-    def entry_classes(self, source: EngineSource) -> list[Binding]:
-        found = []
-        for path in source.tree.files(source.package / "srt" / "models"):
-            names = _entries(source, path)
-            module = source.tree.module_at(path) if names else None
-            for name in names if module is not None else ():
-                assert module is not None
-                info = module.index.classes.get(name)
-                if info is not None and not _DRAFT_CLASS.search(name):
-                    found.append(Binding(module, info))
-        return found
+    def wrapping_classes(self, source: EngineSource) -> tuple[list[Binding], frozenset[str]]:
+        may = _with_setter(source, self.setters)
+        machine = Machine(source.tree)
+        modules = [source.tree.module_at(path) for path in may.files]
+        capturing = may.also_called(
+            info.name
+            for module in modules
+            for info in (module.index.classes.values() if module is not None else ())
+            if module is not None and any(find_method(machine, ClassValue(module, info), name) for name in self.setters)
+        )
+
+        def makes(text: bytes) -> bool:
+            return any(name.decode() in capturing for name in MAKES.findall(text))
+
+        return _entry_classes(source, heirs(source, _models(source), makes)), capturing
 
     def startup(self, source: EngineSource) -> tuple[Path, ...]:
         return (source.package / "srt" / "model_executor", source.package / "srt" / "speculative")
@@ -175,13 +180,15 @@ class SGLang:
                 return self.build_model(machine, cls, draft)
         return None
 
+    def may_differ(self, source: EngineSource, model: Binding) -> bool:
+        return sglang_recycling.may_differ(source, _models(source), model)
+
     def targets_of(self, source: EngineSource, module: SourceModule) -> Iterator[Binding]:
-        targets = self.entry_classes(source)
-        own = [target for target in targets if target.module is module]
+        own = _targets_in(source, module.path)
         yield from own
-        for target in targets if own else ():
-            if target.module is not module and builds_on(source.tree.read(target.module.path), module):
-                yield target
+        for path in source.tree.files(_models(source)) if own else ():
+            if path != module.path and _entries(source, path) and builds_on(source.tree.read(path), module):
+                yield from _targets_in(source, path)
 
     def hands_first(self, machine: Machine, source: EngineSource, target: Binding) -> tuple[Any, Any] | None:
         model = self.build_model(machine, target, stand_in(machine, "config"))
@@ -323,8 +330,36 @@ def _check(machine: Machine, check: BoundMethod | Function, given: tuple[Any, ..
 
 def _entries(source: EngineSource, path: Path) -> list[str]:
     """The classes that a model's file gives to the registry."""
-    entry = _ENTRY_CLASS.search(source.tree.read(path))
-    return re.findall(r"\w+", entry.group(1).decode("utf-8", "replace")) if entry else []
+
+    def read() -> list[str]:
+        text = source.tree.read(path)
+        entry = _ENTRY_CLASS.search(text, max(text.find(b"EntryClass"), 0))
+        return re.findall(r"\w+", entry.group(1).decode("utf-8", "replace")) if entry else []
+
+    return source.tree.once(("entries", path), read)
+
+
+def _targets_in(source: EngineSource, path: Path, among: Heirs | None = None) -> list[Binding]:
+    """The classes of targets among them."""
+    names = [name for name in _entries(source, path) if not _DRAFT_CLASS.search(name)]
+    wanted = names if among is None else [name for name in names if among.may_include(name)]
+    module = source.tree.module_at(path) if wanted else None
+    classes = module.index.classes if module is not None else {}
+    return [Binding(module, classes[name]) for name in wanted if module is not None and name in classes]
+
+
+def _entry_classes(source: EngineSource, among: Heirs) -> list[Binding]:
+    """The classes of targets that the registry has of some kind."""
+    files = source.tree.files(_models(source))
+    return [binding for path in files for binding in _targets_in(source, path, among)]
+
+
+def _with_setter(source: EngineSource, setters: tuple[str, ...]) -> Heirs:
+    return heirs(source, _models(source), re.compile("|".join(setters).encode()).search)
+
+
+def _models(source: EngineSource) -> Path:
+    return source.package / "srt" / "models"
 
 
 def _argument(machine: Machine, source: EngineSource, args: tuple[Any, ...], kwargs: dict[str, Any], name: str) -> Any:

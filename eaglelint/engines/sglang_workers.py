@@ -22,8 +22,8 @@ _RUN = "forward_batch_generation"
 _TARGET = "the target's worker.forward_batch_generation"
 
 
-class _Handed(Exception):
-    """The draft is handed the embeddings on one path: no other path matters."""
+class _Known(Exception):
+    """What is asked of a worker is known: what else it does, and its other paths, do not matter."""
 
 
 def algorithm(machine: Machine, source: EngineSource) -> Any:
@@ -43,6 +43,7 @@ def requests(machine: Machine, source: EngineSource) -> Iterator[Request]:
 
 
 def _requests(machine: Machine, source: EngineSource, cls: ClassValue, method: Function) -> list[Request]:
+    """The first one: that is the prefill, and what follows has its answer."""
     found: list[Request] = []
 
     def run_target(m: Machine, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None) -> Any:
@@ -52,10 +53,11 @@ def _requests(machine: Machine, source: EngineSource, cls: ClassValue, method: F
             mode = given.attrs.get("capture_hidden_mode")
         if site is not None:
             found.append(Request(cls.info.name, mode, site))
+            raise _Known
         return Unknown("the target's answer", present=True)
 
     _run(machine, source, cls, method, run_target)
-    return found[:1]  # the first one is the prefill; what follows has its answer
+    return found
 
 
 def draft_prefills(machine: Machine, source: EngineSource) -> Iterator[DraftPrefill]:
@@ -87,7 +89,7 @@ def _draft_prefills(machine: Machine, source: EngineSource, cls: ClassValue, met
             return Unknown("what a model gives", present=True)
         found.append(DraftPrefill(cls.info.name, (*m.calls, site)[0], site, given.attrs[EMBEDDINGS] is not None))
         if found[-1].handed:
-            raise _Handed
+            raise _Known
         raise Raised("Seen", "the draft is run", site)
 
     def outside(callee: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None) -> Any:
@@ -95,16 +97,12 @@ def _draft_prefills(machine: Machine, source: EngineSource, cls: ClassValue, met
             return run_draft(machine, args, kwargs, site)
         given = (*args, *kwargs.values())
         if any(one is images for one in given) and any(one is batch for one in given for batch in batches):
-            raise _Handed  # what cannot be followed may set them
+            raise _Known  # what cannot be followed may set them
         return MISSING
 
     machine.intercepts |= {"init_new()": make_batch, "ModelRunner.forward": run_draft}
     machine.outside_call = outside
-    mark = machine.heap.mark()
-    try:
-        _run(machine, source, cls, method, run_target)
-    except _Handed:
-        machine.heap.rollback(mark)
+    _run(machine, source, cls, method, run_target)
     return found
 
 
@@ -121,7 +119,7 @@ def _workers(machine: Machine, source: EngineSource) -> Iterator[tuple[ClassValu
 def _run(
     machine: Machine, source: EngineSource, cls: ClassValue, method: Function, run_target: Callable[..., Any]
 ) -> None:
-    """Every path of a worker's prefill; ``run_target`` answers in the target's place."""
+    """Every path of a worker's prefill, until what is asked is known; ``run_target`` answers in the target's place."""
 
     def run() -> None:
         batch = stand_in(machine, "batch", forward_mode=extend(machine, source))
@@ -136,4 +134,8 @@ def _run(
     machine.intercepts[_TARGET] = run_target
     for flags in ("get_forward()", "get_flags()"):
         machine.intercepts[flags] = lambda m, args, kwargs, site: stand_in(m, "flags")
-    machine.explore(run, None)
+    mark = machine.heap.mark()
+    try:
+        machine.explore(run, None)
+    except _Known:
+        machine.heap.rollback(mark)

@@ -84,8 +84,9 @@ class VLLM:
         machine = Machine(source.tree)
         return [binding for binding in target_classes(source) if not _serves_as_draft(machine, binding)]
 
-    def entry_classes(self, source: EngineSource) -> list[Binding]:
-        return self.target_classes(source)
+    def wrapping_classes(self, source: EngineSource) -> tuple[list[Binding], frozenset[str]]:
+        """The interface that all of them inherit has the setter."""
+        return [], frozenset()
 
     def startup(self, source: EngineSource) -> tuple[Path, ...]:
         return (source.package / "v1" / "worker", source.package / "v1" / "spec_decode")
@@ -213,6 +214,9 @@ class VLLM:
         # While a model is built, the configuration that it is built with is the current one.
         machine.intercepts["get_current_vllm_config()"] = lambda m, args, kwargs, site: config
         return model
+
+    def may_differ(self, source: EngineSource, model: Binding) -> bool:
+        return True
 
     def targets_of(self, source: EngineSource, module: SourceModule) -> Iterator[Binding]:
         return vllm_recycling.targets_of(source, module)

@@ -24,7 +24,8 @@ UNSETTLED = "?"
 """The answer to a question that was answered twice, differently: the file changed during the run."""
 
 _MISSING = "-"
-_DEFINITION = re.compile(rb"^[ \t]*(?:async )?(class|def)[ \t]+(\w+)", re.M)
+# Each begins with a literal, so that it is found at the speed of C.
+_DEFINITIONS = {"class": re.compile(rb"class[ \t]+(\w+)"), "def": re.compile(rb"def[ \t]+(\w+)")}
 
 
 class Stamps(Protocol):
@@ -241,8 +242,8 @@ class Snapshot:
                 except OSError:
                     content, mark = b"", _MISSING
                 self._settle(("file", path, ""), mark)
-                for keyword, name in dict.fromkeys(_DEFINITION.findall(content)):
-                    found.setdefault((keyword.decode(), name.decode("ascii", "replace")), []).append(path)
+                for definition in _defined(content):
+                    found.setdefault(definition, []).append(path)
             self._defined[directory] = found
         return self._defined[directory]
 
@@ -253,6 +254,16 @@ def _untouched(before: os.stat_result, after: os.stat_result) -> bool:
         after.st_ctime_ns,
         after.st_size,
     )
+
+
+def _defined(content: bytes) -> set[tuple[str, str]]:
+    """What looks like the header of a class or function: the keyword and the name. Some stand in strings."""
+    return {
+        (keyword, found[1].decode("ascii", "replace"))
+        for keyword, header in _DEFINITIONS.items()
+        for found in header.finditer(content)
+        if content[content.rfind(b"\n", 0, found.start()) + 1 : found.start()].lstrip(b" \t") in (b"", b"async ")
+    }
 
 
 def _digest(parts: Iterable[str]) -> str:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 from eaglelint.engines.base import EngineSource
 from eaglelint.finding import Position, Span
 from eaglelint.survey.facts import JoinedWhileNone, Place
 from eaglelint.trace.graph import CallSite, Node
 from eaglelint.trace.links import Links
+from eaglelint.trace.nodes import all_nodes, dotted
 from eaglelint.trace.nullness import Nullness
+from eaglelint.trace.outline import Outline, Unparsable
 from eaglelint.trace.project import Project
 
 __all__ = ["joined_while_none"]
@@ -19,7 +22,8 @@ _JOINS = ("torch.cat", "torch.concat", "torch.stack")
 _MOST_STEPS = 100_000
 _MOST_SEARCHED = 5_000_000_000
 # Captured states are handled in files that speak of them; a join elsewhere is of other things.
-_ABOUT = "aux_hidden_states"
+_ABOUT = b"aux_hidden_states"
+_JOIN = re.compile(rb"torch\.(?:cat|concat|stack)\(")
 
 
 def joined_while_none(source: EngineSource) -> tuple[JoinedWhileNone, ...]:
@@ -28,25 +32,63 @@ def joined_while_none(source: EngineSource) -> tuple[JoinedWhileNone, ...]:
     links = Links(project, frozenset())
     nullness = Nullness(links, most_steps=_MOST_STEPS, most_searched=_MOST_SEARCHED)
     found: dict[Place, JoinedWhileNone] = {}
-    for outline in project.lines_with(_ABOUT, rf"{_ABOUT}"):
-        lines = [number for number, line in enumerate(outline.lines, 1) if re.search(r"\.(?:cat|concat|stack)\(", line)]
-        for scope in links.read_lines({outline: lines}):
-            for call in scope.calls:
-                argument = _joined(call)
-                if argument is None or not scope.is_function:
-                    continue
-                node = next((n for _, sources in call.arguments for n in _names(links, sources, argument)), None)
-                conditions = nullness.at(node) if node is not None else None
-                if node is not None and conditions is not None:
-                    place = _place(call)
-                    found[place] = JoinedWhileNone(place, node.name, scope.function or "", conditions)
+    for name, text in project.sources.items():
+        outline = project.outline(name) if _ABOUT in text and _JOIN.search(text) else None
+        for call, variable in _joins(outline) if outline is not None else ():
+            assert outline is not None
+            scope = links.scope_at(outline, call.lineno)
+            site = next((each for each in scope.calls if each.node is call), None) if scope is not None else None
+            if scope is None or site is None or not scope.is_function:
+                continue
+            node = next((n for _, sources in site.arguments for n in _names(links, sources, variable)), None)
+            conditions = nullness.at(node) if node is not None else None
+            if node is not None and conditions is not None:
+                place = _place(site)
+                found[place] = JoinedWhileNone(place, node.name, scope.function or "", conditions)
     return tuple(sorted(found.values(), key=lambda item: item.place))
 
 
-def _joined(call: CallSite) -> ast.Name | None:
+def _joins(outline: Outline) -> Iterator[tuple[ast.Call, ast.Name]]:
+    """The joins in the functions of a file of variables that are not plainly lists wherever they are set."""
+    lines = (number for number, line in enumerate(outline.lines, 1) if _JOIN.search(line.encode()))
+    blocks = dict.fromkeys(block.outermost for line in lines if (block := outline.innermost(line)) is not None)
+    for block in blocks:
+        try:
+            inside = all_nodes(outline.function(block)) if block.kind == "def" else []
+        except Unparsable:
+            continue
+        for node in inside:
+            if isinstance(node, ast.Call):
+                variable = _joined(node)
+                if variable is not None and not _is_list(variable.id, inside):
+                    yield node, variable
+
+
+def _is_list(name: str, inside: list[ast.AST]) -> bool:
+    """Whether a function sets a variable, and to nothing but lists that it writes down."""
+    written = {
+        target
+        for node in inside
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.List | ast.ListComp)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    bound = [node for node in inside if _binds(node, name)]
+    return bool(bound) and written.issuperset(bound)
+
+
+def _binds(node: ast.AST, name: str) -> bool:
+    if isinstance(node, ast.Name):
+        return node.id == name and not isinstance(node.ctx, ast.Load)
+    if isinstance(node, ast.Global | ast.Nonlocal):
+        return name in node.names
+    places = () if isinstance(node, ast.keyword) else ("name", "asname", "arg")
+    return any(getattr(node, place, None) == name for place in places)
+
+
+def _joined(tree: ast.Call) -> ast.Name | None:
     """The variable that a call of ``torch.cat`` is handed."""
-    tree = call.node
-    if ast.unparse(tree.func) not in _JOINS or not tree.args or not isinstance(tree.args[0], ast.Name):
+    if dotted(tree.func) not in _JOINS or not tree.args or not isinstance(tree.args[0], ast.Name):
         return None
     return tree.args[0]
 

@@ -79,21 +79,22 @@ def _unlike(
     source: EngineSource,
     draft: Binding,
     drafts: Iterable[Binding],
-    targets: Iterable[Binding] | None = None,
+    targets: tuple[Binding, ...] | None = None,
 ) -> UnlikeStates | None:
     """What is wrong with one class of drafts, which is followed in the files of all ``drafts``.
 
     Where its targets are not given, all count that are made of the layer that it has, or may be.
     """
+    if not any(engine.may_differ(source, model) for model in (draft, *(targets or ()))):
+        return None
     own = frozenset(binding.module.path for binding in drafts)
     later = _handed(engine, source, own, lambda machine: engine.hands_on(machine, source, draft), layers=True)
     if later is None:
         return None
-    if targets is None:
-        modules = dict.fromkeys(module for layer in later.layers for module in layer)
-        targets = (target for module in modules for target in engine.targets_of(source, module))
+    modules = dict.fromkeys(module for layer in later.layers for module in layer)
+    found = targets if targets is not None else (t for module in modules for t in engine.targets_of(source, module))
     first: list[tuple[Binding, _Handed]] = []
-    for target in targets:
+    for target in found:
         handed = source.tree.once(("state of", target), partial(_first, engine, source, target))
         # Which of them the draft is for is not known, so that one of another form is enough to say nothing.
         if handed is None or handed.norms == later.norms or (first and handed.norms != first[0][1].norms):

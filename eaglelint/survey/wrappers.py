@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import libcst as cst
 
 from eaglelint.engines.base import Engine, EngineSource
+from eaglelint.engines.heirs import MAKES
 from eaglelint.source.index import ClassInfo
 from eaglelint.source.lookup import find_method
 from eaglelint.source.machine import Machine
@@ -21,8 +21,6 @@ from eaglelint.survey.places import place_of_definition, place_of_node
 
 __all__ = ["wrappers"]
 
-_MAKES = re.compile(r"self\.\w+\s*(?::[^=\n]+)?=\s*\(?\s*([A-Z]\w+)\(")
-
 
 def wrappers(engine: Engine, source: EngineSource, only: Path | None = None) -> tuple[Wrapper, ...]:
     """Each class of an engine's registry whose ``__init__`` makes a model that has a setter, without one of its own.
@@ -30,11 +28,12 @@ def wrappers(engine: Engine, source: EngineSource, only: Path | None = None) -> 
     With ``only``, those that this file defines.
     """
     machine = Machine(source.tree)
-    entries = [binding for binding in engine.entry_classes(source) if only in (None, binding.module.path)]
-    return tuple(found for binding in entries if (found := _wrapper(machine, engine, binding)))
+    classes, capturing = engine.wrapping_classes(source)
+    entries = [binding for binding in classes if only in (None, binding.module.path)]
+    return tuple(found for binding in entries if (found := _wrapper(machine, engine, binding, capturing)))
 
 
-def _wrapper(machine: Machine, engine: Engine, binding: Binding) -> Wrapper | None:
+def _wrapper(machine: Machine, engine: Engine, binding: Binding, capturing: frozenset[str]) -> Wrapper | None:
     info = binding.item
     assert isinstance(info, ClassInfo)
     cls = ClassValue(binding.module, info)
@@ -42,8 +41,8 @@ def _wrapper(machine: Machine, engine: Engine, binding: Binding) -> Wrapper | No
     if start is None or any(find_method(machine, cls, name) for name in engine.setters):
         return None
     text = start.module.text(start.info.line, start.info.end_line)
-    for name in dict.fromkeys(_MAKES.findall(text)):
-        bound = machine.tree.resolve(start.module, name)
+    for name in dict.fromkeys(made.decode() for made in MAKES.findall(text.encode())):
+        bound = machine.tree.resolve(start.module, name) if name in capturing else None
         if not isinstance(bound, Binding) or not isinstance(bound.item, ClassInfo):
             continue
         inner = ClassValue(bound.module, bound.item)

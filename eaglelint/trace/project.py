@@ -82,9 +82,10 @@ class Project(Files):
     ) -> None:
         super().__init__(paths, relative_to=relative_to, snapshot=snapshot)
         self.roots = tuple(dict.fromkeys(root for path in paths for root in _roots(path)))
-        # In a large tree nearly every trace comes to ask for them, but not at once.
+        # In a large tree nearly every trace comes to ask for them, but not at once. (One with a snapshot is no trace,
+        # but part of a survey, which has other work for the other cores.)
         headers = partial(headers_in, self.sources)
-        self._headers = begin(headers) if self.size > _LARGE else headers
+        self._headers = begin(headers) if self.size > _LARGE and snapshot is None else headers
         self._imports: dict[Outline, dict[str, tuple[str, str | None, int]]] = {}
         self._stars: dict[Outline, list[tuple[str, int]]] = {}
         self._assigned: dict[Outline, set[str]] = {}
