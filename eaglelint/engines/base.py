@@ -102,6 +102,9 @@ class DraftRegistry(Protocol):
     def draft_binding(self, source: EngineSource, name: str) -> Binding | None:
         """The class that the registry has for a draft under exactly this name."""
 
+    def draft_files(self, source: EngineSource) -> dict[str, Path]:
+        """The files with the classes of all drafts, by their names: as text tells where that is enough."""
+
 
 @runtime_checkable
 class ConfigAdapters(DraftRegistry, Protocol):

@@ -29,8 +29,8 @@ class RecyclesStates(Protocol):
     def prepare(self, machine: Machine, source: EngineSource, kind: str) -> None:
         """Set up intercepts for a run."""
 
-    def may_differ(self, source: EngineSource, model: Binding) -> bool:
-        """Whether a model, or one that is made of its layers, may hand on another state than its head reads.
+    def may_differ(self, source: EngineSource, path: Path) -> bool:
+        """Whether a file's model, or one that is made of its layers, may hand on another state than its head reads.
 
         A test on the text of their files.
         """

@@ -75,6 +75,14 @@ class SGLang:
     def draft_binding(self, source: EngineSource, name: str) -> Binding | None:
         return self.target_class(source, name)
 
+    def draft_files(self, source: EngineSource) -> dict[str, Path]:
+        found = {}
+        for name in self.registered(source)[1]:
+            paths = [Path(path) for path in source.tree.snapshot.defining(_models(source), "class", name)]
+            if paths:
+                found[name] = next((path for path in paths if name in _entries(source, path)), paths[0])
+        return found
+
     def target_class(self, source: EngineSource, name: str) -> Binding | None:
         found = list(source.tree.find_classes(name, (_models(source),)))
         # Two files may define a class of one name: the registry takes the one that its file's EntryClass lists.
@@ -141,9 +149,9 @@ class SGLang:
         )
         machine.intercepts["resolving_view()"] = lambda m, args, kwargs, site: arguments
         checks: list[BoundMethod | Function] = []
-        cls = source.tree.find_class("ServerArgs", (srt,))
-        if cls is not None and isinstance(cls.item, ClassInfo):
-            method = find_method(machine, ClassValue(cls.module, cls.item), "check_server_args")
+        cls = _server_arguments(source)
+        if cls is not None:
+            method = find_method(machine, cls, "check_server_args")
             checks += [BoundMethod(method, arguments)] if method is not None else []
         handler = source.tree.find_function(f"_handle_{_ALGORITHMS[kind].lower()}", (srt / "arg_groups",))
         if handler is not None and isinstance(handler.item, FunctionInfo):
@@ -180,8 +188,8 @@ class SGLang:
                 return self.build_model(machine, cls, draft)
         return None
 
-    def may_differ(self, source: EngineSource, model: Binding) -> bool:
-        return sglang_recycling.may_differ(source, _models(source), model)
+    def may_differ(self, source: EngineSource, path: Path) -> bool:
+        return sglang_recycling.may_differ(source, _models(source), path)
 
     def targets_of(self, source: EngineSource, module: SourceModule) -> Iterator[Binding]:
         own = _targets_in(source, module.path)
@@ -320,6 +328,16 @@ class SGLang:
             },
             None,
         )
+
+
+def _server_arguments(source: EngineSource) -> ClassValue | None:
+    """The class of the server's arguments: where all releases have it (0.5.5 to 0.5.23), else wherever it is."""
+    file = source.package / "srt" / "server_args.py"
+    module = source.tree.module_at(file) if source.tree.is_file(file) else None
+    if module is not None and "ServerArgs" in module.index.classes:
+        return ClassValue(module, module.index.classes["ServerArgs"])
+    found = source.tree.find_class("ServerArgs", (source.package / "srt",))
+    return ClassValue(found.module, found.item) if found is not None and isinstance(found.item, ClassInfo) else None
 
 
 def _check(machine: Machine, check: BoundMethod | Function, given: tuple[Any, ...]) -> None:

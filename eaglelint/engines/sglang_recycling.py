@@ -16,7 +16,6 @@ from eaglelint.source.calls import call_value
 from eaglelint.source.lookup import get_attribute
 from eaglelint.source.machine import Machine
 from eaglelint.source.slices import Site
-from eaglelint.source.tree import Binding
 from eaglelint.source.values import BoundMethod, Input, Instance, Tensor, Unknown
 
 __all__ = ["hands", "may_differ"]
@@ -26,9 +25,9 @@ _INSTEAD = "hidden_states_before_norm"
 _SEVERAL = "aux_hidden_states"  # of EAGLE-3, whose first step takes a state of its own kind
 
 
-def may_differ(source: EngineSource, models: Path, model: Binding) -> bool:
+def may_differ(source: EngineSource, models: Path, file: Path) -> bool:
     """Whether some file that a model is made of names the states that are handed on in place of those that are read."""
-    return any(_INSTEAD.encode() in source.tree.read(path) for path in made_of(source, models, model.module.path))
+    return any(_INSTEAD.encode() in source.tree.read(path) for path in made_of(source, models, file))
 
 
 def hands(machine: Machine, model: Instance, argument: Callable[..., Any]) -> tuple[Any, Any] | None:

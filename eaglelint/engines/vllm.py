@@ -13,7 +13,7 @@ from eaglelint.engines import vllm_recycling
 from eaglelint.engines.base import EngineSource, adopt_named_class, hidden_state, stand_in, token_indices
 from eaglelint.engines.loading import Trial
 from eaglelint.engines.vllm_loading import config_of_draft, load_draft
-from eaglelint.engines.vllm_registry import draft_class, registered, target_class, target_classes
+from eaglelint.engines.vllm_registry import draft_class, is_draft, registered, target_class, target_classes
 from eaglelint.source.calls import call_value, construct
 from eaglelint.source.expressions import evaluate
 from eaglelint.source.index import ClassInfo, FunctionInfo
@@ -141,7 +141,11 @@ class VLLM:
         return _adapters(source)
 
     def draft_binding(self, source: EngineSource, name: str) -> Binding | None:
-        return draft_class(source, name) if name in registered(source)[1] else None
+        return draft_class(source, name) if is_draft(source, name) else None
+
+    def draft_files(self, source: EngineSource) -> dict[str, Path]:
+        found = {name: self.draft_binding(source, name) for name in registered(source)[1]}
+        return {name: binding.module.path for name, binding in found.items() if binding is not None}
 
     def check_target(self, machine: Machine, source: EngineSource, kind: str, target: Instance) -> None:
         """SpeculativeConfig's check of its arguments, in releases in which it knows targets by their type."""
@@ -215,7 +219,7 @@ class VLLM:
         machine.intercepts["get_current_vllm_config()"] = lambda m, args, kwargs, site: config
         return model
 
-    def may_differ(self, source: EngineSource, model: Binding) -> bool:
+    def may_differ(self, source: EngineSource, path: Path) -> bool:
         return True
 
     def targets_of(self, source: EngineSource, module: SourceModule) -> Iterator[Binding]:

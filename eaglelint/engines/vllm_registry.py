@@ -13,7 +13,7 @@ from eaglelint.source.machine import Machine
 from eaglelint.source.tree import Binding
 from eaglelint.source.values import ClassValue
 
-__all__ = ["draft_class", "module_rows", "registered", "target_class", "target_classes"]
+__all__ = ["draft_class", "is_draft", "module_rows", "registered", "target_class", "target_classes"]
 
 _INTERFACE = "SupportsEagle3"
 _TABLE = re.compile(r"_[A-Z_]+_MODELS")
@@ -39,6 +39,11 @@ def registered(source: EngineSource) -> tuple[frozenset[str], tuple[str, ...]]:
     drafts = tuple(sorted(_rows(source, drafts=True)))
     changed = mentioned_names(source, source.package / "config" / "speculative.py")
     return changed.union(drafts, _rows(source, drafts=False)), drafts
+
+
+def is_draft(source: EngineSource, name: str) -> bool:
+    """Whether the registry has a draft under exactly this name."""
+    return name in _rows(source, drafts=True)
 
 
 def _class_of(source: EngineSource, name: str, *, drafts: bool) -> Binding | None:

@@ -59,9 +59,9 @@ def _prefills(engine: HandsEmbeddings, source: EngineSource) -> list[DraftPrefil
 def _readers(engine: DraftRegistry, name: str, source: EngineSource) -> dict[str, Place]:
     """The classes of drafts in whose files a batch's attribute of that name is read, with the first such place."""
     found: dict[str, Place] = {}
-    for draft in engine.registered(source)[1]:
-        binding = engine.draft_binding(source, draft)
-        if binding is None or name.encode() not in source.tree.read(binding.module.path):
+    for draft, path in engine.draft_files(source).items():
+        binding = engine.draft_binding(source, draft) if name.encode() in source.tree.read(path) else None
+        if binding is None:
             continue
         for _, info in functions_of(binding.module):
             if name not in binding.module.text(info.line, info.end_line):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import libcst as cst
 
@@ -27,12 +28,15 @@ def norm_stubs(engine: Engine, source: EngineSource) -> tuple[NormStub, ...]:
     """Every such stub in a file that defines a class of drafts, with the classes of that file."""
     if not isinstance(engine, DraftRegistry):
         return ()
-    modules: dict[SourceModule, list[str]] = {}
-    for name in engine.registered(source)[1]:
-        binding = engine.draft_binding(source, name)
-        if binding is not None:
-            modules.setdefault(binding.module, []).append(name)
-    return tuple(stub for module, names in modules.items() for stub in stubs_in(module, tuple(names)))
+    files: dict[Path, list[str]] = {}
+    for name, path in engine.draft_files(source).items():
+        files.setdefault(path, []).append(name)
+    found: list[NormStub] = []
+    for path, names in files.items():
+        text = source.tree.read(path).decode("utf-8", "replace")
+        module = source.tree.module_at(path) if _PUT_IN_PLACE.search(text) else None
+        found += stubs_in(module, tuple(names)) if module is not None else ()
+    return tuple(found)
 
 
 def stubs_in(module: SourceModule, drafts: tuple[str, ...]) -> Iterator[NormStub]:

@@ -8,11 +8,11 @@ the target's, as far as their own files go. What a module of another file comput
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import libcst as cst
 
@@ -40,54 +40,55 @@ _COUNT = re.compile(r"(?:^|_)num_(?:\w+_)?layers|^n_predict$")  # of a config: a
 
 def unlike_states(engine: Engine, source: EngineSource) -> tuple[UnlikeStates, ...]:
     """Every such class of drafts that the engine registers."""
-    if not isinstance(engine, RecyclesStates) or not isinstance(engine, DraftRegistry):
+    if not isinstance(engine, _Drafting):
         return ()
-    drafts = _drafts(engine, source)
-    own = sorted({str(draft.module.path) for draft in drafts})
+    files = engine.draft_files(source)
+    own = frozenset(files.values())
     cases = [
         source.remember(  # each for itself, so that an edit of one file leaves the others known
             "unlike states of",
-            (vars(engine), draft.module.name, draft.item.name, own),
-            partial(_unlike, engine, source, draft, drafts),
+            (vars(engine), name, sorted(map(str, own))),
+            partial(_unlike, engine, source, name, own),
         )
-        for draft in drafts
-        if isinstance(draft.item, ClassInfo)
+        for name, path in files.items()
+        if engine.may_differ(source, path)
     ]
-    return tuple(case for case in cases if case is not None)
+    return tuple(dict.fromkeys(case for case in cases if case is not None))
 
 
 def unlike_states_of(
     engine: Engine, source: EngineSource, name: str, target: Binding | None = None
 ) -> tuple[UnlikeStates, ...]:
     """What is wrong with the class of one draft, for its target where that is known."""
-    if not isinstance(engine, RecyclesStates) or not isinstance(engine, DraftRegistry):
+    if not isinstance(engine, _Drafting):
         return ()
-    draft = engine.draft_binding(source, name)
-    if draft is None:
+    files = engine.draft_files(source)
+    models = [] if name not in files else [files[name], *([] if target is None else [target.module.path])]
+    if not any(engine.may_differ(source, path) for path in models):
         return ()
-    case = _unlike(engine, source, draft, _drafts(engine, source), None if target is None else (target,))
+    case = _unlike(engine, source, name, frozenset(files.values()), None if target is None else (target,))
     return () if case is None else (case,)
 
 
-def _drafts(engine: DraftRegistry, source: EngineSource) -> tuple[Binding, ...]:
-    found = (engine.draft_binding(source, name) for name in engine.registered(source)[1])
-    return tuple(dict.fromkeys(binding for binding in found if binding is not None))
+@runtime_checkable
+class _Drafting(RecyclesStates, DraftRegistry, Protocol):
+    """An engine that registers drafts and hands them states."""
 
 
 def _unlike(
-    engine: RecyclesStates,
+    engine: _Drafting,
     source: EngineSource,
-    draft: Binding,
-    drafts: Iterable[Binding],
+    name: str,
+    own: frozenset[Path],
     targets: tuple[Binding, ...] | None = None,
 ) -> UnlikeStates | None:
-    """What is wrong with one class of drafts, which is followed in the files of all ``drafts``.
+    """What is wrong with one class of drafts, which is followed in its ``own`` files, those of all drafts.
 
     Where its targets are not given, all count that are made of the layer that it has, or may be.
     """
-    if not any(engine.may_differ(source, model) for model in (draft, *(targets or ()))):
+    draft = engine.draft_binding(source, name)
+    if draft is None:
         return None
-    own = frozenset(binding.module.path for binding in drafts)
     later = _handed(engine, source, own, lambda machine: engine.hands_on(machine, source, draft), layers=True)
     if later is None:
         return None

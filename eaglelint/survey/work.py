@@ -1,4 +1,4 @@
-"""The survey of an engine's source: its target classes, file by file in several processes, and its start-up."""
+"""The survey of an engine's source: its target classes, file by file, and the facts besides, in several processes."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ import multiprocessing
 import platform
 import sys
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing.context import BaseContext
 from pathlib import Path
+from typing import Any
 
 from eaglelint.cache.units import Unit, active_store, keep_in
 from eaglelint.derive import deep_recursion
+from eaglelint.engines.base import Engine, EngineSource
 from eaglelint.forks import cores
 from eaglelint.serving import EngineHandle, open_source
 from eaglelint.source.index import ClassInfo
@@ -60,53 +62,72 @@ def _survey(
     spec: str, handle: EngineHandle, classes: Iterable[Binding], processes: int | None, only: Path | None = None
 ) -> EngineFacts:
     parts = _by_file(classes)
-    found: dict[_Part, tuple[ClassFacts, ...]] = {}
-    for part in parts:
-        known = _unit(handle, part).recall()
+    work: list[_Work] = [*parts, *(_FACTS if only is None else ())]
+    found: dict[_Work, Any] = {}
+    for each in work:
+        known = _unit(handle, each).recall()
         if known is not None:
-            found[part] = known[0]
-    left = [part for part in parts if part not in found]
-    count = min(processes or cores(), len(left) // _MIN_FILES)
+            found[each] = known[0]
+    left = [each for each in work if each not in found]
+    count = min(processes or cores(), sum(isinstance(each, _Part) for each in left) // _MIN_FILES)
     if count > 1:
         _share(spec, handle, left, count, found)
-    for part in left:
-        if part not in found:
-            found[part] = _survey_part(handle, part)
-    engine, source = handle.engine, handle.source
-    return replace(
-        engine_facts(handle, tuple(facts for part in parts for facts in found[part])),
-        wrappers=source.remember(
-            "wrappers", (vars(engine), None if only is None else str(only)), lambda: wrappers(engine, source, only)
-        ),
-    )
+    for each in left:
+        if each not in found:
+            found[each] = _survey_part(handle, each) if isinstance(each, _Part) else _fact(handle, each)
+    if only is not None:
+        engine, source = handle.engine, handle.source
+        key = (vars(engine), str(only))
+        found["wrappers"] = source.remember("wrappers", key, lambda: wrappers(engine, source, only))
+    surveyed = tuple(facts for part in parts for facts in found[part])
+    return _engine_facts(handle, surveyed, {what: value for what, value in found.items() if isinstance(what, str)})
 
 
 def engine_facts(handle: EngineHandle, classes: tuple[ClassFacts, ...]) -> EngineFacts:
     """What an engine's source says besides its target classes, which are given."""
+    return _engine_facts(handle, classes, {"wrappers": ()})
+
+
+def _engine_facts(handle: EngineHandle, classes: tuple[ClassFacts, ...], known: Mapping[str, Any]) -> EngineFacts:
     engine, source = handle.engine, handle.source
-    with deep_recursion():
-        startup = source.remember("start-up", vars(engine), lambda: read_startup(engine, source))
-        lost = source.remember("lost embeddings", vars(engine), lambda: lost_embeddings(engine, source))
-        unlike = source.remember("unlike states", vars(engine), lambda: unlike_states(engine, source))
-        refused = source.remember("graph modes", vars(engine), lambda: refused_graphs(engine, source))
+    facts = {what: known[what] if what in known else _remembered(handle, what) for what in _FACTS}
+    startup = facts["start-up"]
     return EngineFacts(
         name=engine.name,
         label=source.label,
         version=source.version,
         classes=classes,
         setter=engine.setters[0],
-        readers=source.remember("readers", vars(engine), lambda: readers(engine, source)),
+        wrappers=facts["wrappers"],
+        readers=facts["readers"],
         graphs_before_ids=startup.graphs_before_ids,
         calls_without_ids=startup.calls_without_ids,
-        dropped_keys=source.remember("dropped keys", vars(engine), lambda: dropped_keys(engine, source)),
+        dropped_keys=facts["dropped keys"],
         unreduced=tuple(unreduced_captures(source, classes)),
-        joined_while_none=source.remember("joins", (), lambda: joined_while_none(source)),
-        refused_graphs=refused,
-        lost_embeddings=lost,
-        norm_stubs=source.remember("norm stubs", vars(engine), lambda: norm_stubs(engine, source)),
-        unlike_states=unlike,
-        shared_by_weight=source.remember("shared by weight", vars(engine), lambda: shared_by_weight(engine, source)),
+        joined_while_none=facts["joins"],
+        refused_graphs=facts["graph modes"],
+        lost_embeddings=facts["lost embeddings"],
+        norm_stubs=facts["norm stubs"],
+        unlike_states=facts["unlike states"],
+        shared_by_weight=facts["shared by weight"],
     )
+
+
+# --- the pieces of work ---------------------------------------------------------------------------------------------
+
+# The longest first.
+_FACTS: Mapping[str, Callable[[Engine, EngineSource], Any]] = {
+    "unlike states": unlike_states,
+    "lost embeddings": lost_embeddings,
+    "joins": lambda engine, source: joined_while_none(source),
+    "graph modes": refused_graphs,
+    "wrappers": wrappers,
+    "dropped keys": dropped_keys,
+    "readers": readers,
+    "shared by weight": shared_by_weight,
+    "start-up": read_startup,
+    "norm stubs": norm_stubs,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +138,9 @@ class _Part:
     names: tuple[str, ...]
 
 
+_Work = _Part | str  # a part, or the name of one of the facts
+
+
 def _by_file(bindings: Iterable[Binding]) -> list[_Part]:
     files: dict[Path, list[str]] = {}
     for binding in bindings:
@@ -125,8 +149,11 @@ def _by_file(bindings: Iterable[Binding]) -> list[_Part]:
     return [_Part(path, tuple(names)) for path, names in files.items()]
 
 
-def _unit(handle: EngineHandle, part: _Part) -> Unit[tuple[ClassFacts, ...]]:
-    return handle.source.unit("classes", (vars(handle.engine), str(part.path), part.names))
+def _unit(handle: EngineHandle, work: _Work) -> Unit[Any]:
+    engine, source = handle.engine, handle.source
+    if isinstance(work, str):
+        return source.unit(work, vars(engine))
+    return source.unit("classes", (vars(engine), str(work.path), work.names))
 
 
 def _survey_part(handle: EngineHandle, part: _Part) -> tuple[ClassFacts, ...]:
@@ -139,7 +166,17 @@ def _survey_part(handle: EngineHandle, part: _Part) -> tuple[ClassFacts, ...]:
             survey_classes(engine, source, [Binding(module, module.index.classes[name]) for name in part.names])
         )
 
-    return _unit(handle, part).run(compute)
+    return _unit(handle, part).run(compute)  # type: ignore[no-any-return]
+
+
+def _fact(handle: EngineHandle, what: str) -> Any:
+    with deep_recursion():
+        return _unit(handle, what).run(lambda: _FACTS[what](handle.engine, handle.source))
+
+
+def _remembered(handle: EngineHandle, what: str) -> Any:
+    known = _unit(handle, what).recall()
+    return _fact(handle, what) if known is None else known[0]
 
 
 # --- several processes ---------------------------------------------------------------------------------------------
@@ -147,28 +184,28 @@ def _survey_part(handle: EngineHandle, part: _Part) -> tuple[ClassFacts, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What a helping process found of one part, and what of the file system it saw for that."""
+    """What a helping process found, and what of the file system it saw for that."""
 
-    part: _Part
-    classes: tuple[ClassFacts, ...]
+    work: _Work
+    found: Any
     unreadable: Mapping[str, str]
     answers: Mapping[Dependency, str]
 
 
-def _share(
-    spec: str, handle: EngineHandle, parts: list[_Part], count: int, found: dict[_Part, tuple[ClassFacts, ...]]
-) -> None:
+def _share(spec: str, handle: EngineHandle, work: Iterable[_Work], count: int, found: dict[_Work, Any]) -> None:
     tree, store = handle.source.tree, active_store()
     directory = None
     if store is not None:
         directory = store.directory
         store.close()  # each process opens the file for itself
-    # The longest first, so that the last ones to end are short.
-    parts = sorted(parts, key=lambda part: len(tree.read(part.path)), reverse=True)
+    # The longest first, so that the last ones to end are short: a fact takes as long as a class or two.
+    parts = [each for each in work if isinstance(each, _Part)]
+    parts.sort(key=lambda part: len(tree.read(part.path)), reverse=True)
+    facts = [each for each in work if isinstance(each, str)]
     _helping[:] = [handle]  # a fork goes on from what has been read
     with ProcessPoolExecutor(count, mp_context=_context(), initializer=_join, initargs=(spec, directory)) as pool:
-        for answer in pool.map(_help, parts):
-            found[answer.part] = answer.classes
+        for answer in pool.map(_help, [*facts, *parts]):
+            found[answer.work] = answer.found
             tree.unreadable.update(answer.unreadable)
             tree.snapshot.adopt(answer.answers)
     _helping.clear()
@@ -186,14 +223,14 @@ def _join(spec: str, directory: Path | None) -> None:
     _helping[0].source.tree.snapshot.stamps = active_store()
 
 
-def _help(part: _Part) -> _Answer:
+def _help(work: _Work) -> _Answer:
     (handle,) = _helping
     tree = handle.source.tree
     with tree.snapshot.noting() as rests:
-        classes = _survey_part(handle, part)
+        found = _survey_part(handle, work) if isinstance(work, _Part) else _fact(handle, work)
     if gc.get_count()[0] > _MANY_OBJECTS:
         gc.collect()
-    return _Answer(part, classes, dict(tree.unreadable), {asked: tree.snapshot.answers[asked] for asked in rests})
+    return _Answer(work, found, dict(tree.unreadable), {asked: tree.snapshot.answers[asked] for asked in rests})
 
 
 def _context() -> BaseContext:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pytest
+
 from eaglelint.serving import open_source
 from eaglelint.source.snapshot import Snapshot
 from eaglelint.survey.facts import JoinedWhileNone
@@ -44,3 +46,20 @@ def test_what_the_answer_rests_on(tmp_path: Path) -> None:
     after = Snapshot()
     assert after.answer(tree) != before
     assert joins(tmp_path, after) == []
+
+
+@pytest.mark.parametrize(
+    ("sets", "found"),
+    [
+        ("kept = []\n    kept += [last]", []),
+        ("kept = [last]\n    kept = [hidden for hidden in kept]", []),
+        ("kept = []\n    if last:\n        kept, last = None, kept", ["kept"]),
+        ("kept = []\n    if last:\n        kept = None", ["kept"]),
+    ],
+)
+def test_a_variable_that_is_set_to_lists(tmp_path: Path, sets: str, found: list[str]) -> None:
+    """It is none but where something else is put in its place."""
+    shutil.copytree(PROJECT, tmp_path / "sglang")
+    text = f"import torch\n\n\ndef store(aux_hidden_states, last):\n    {sets}\n    return torch.cat(kept, dim=-1)\n"
+    (tmp_path / "sglang/srt/layers/store.py").write_text(text)
+    assert [name for _, name, _ in joins(tmp_path, Snapshot())] == found
