@@ -20,6 +20,9 @@ from eaglelint.source.values import ClassValue, External, Instance, Partial, Ten
 
 _T = TypeVar("_T")
 
+_END_OF_HEADER = re.compile(r"\)\s*(?:->[^:\n]*)?:[ \t]*(?:#[^\n]*)?\n")
+_CONFIG = re.compile(r""":\s*["']*(\w*Config\w*)""")  # as a parameter is annotated
+
 __all__ = [
     "DraftReads",
     "DraftRegistry",
@@ -327,6 +330,15 @@ def _config_parameters(machine: Machine, cls: ClassValue) -> list[tuple[int, str
     initialiser = find_method(machine, cls, "__init__")
     if initialiser is None:
         return []
+    text = initialiser.module.text(initialiser.info.line, initialiser.info.end_line)
+    end = _END_OF_HEADER.search(text)
+    configs = {}
+    for name in dict.fromkeys(_CONFIG.findall(text, 0, len(text) if end is None else end.end())):
+        config = global_value(machine, initialiser.module, name)
+        if isinstance(config, ClassValue) and find_method(machine, config, "__init__") is not None:
+            configs[name] = config
+    if not configs:
+        return []  # without parsing it
     _, node = function_node(initialiser)
     found = []
     for index, parameter in enumerate((*node.params.posonly_params, *node.params.params, *node.params.kwonly_params)):
@@ -334,9 +346,8 @@ def _config_parameters(machine: Machine, cls: ClassValue) -> list[tuple[int, str
         name = annotation.value if isinstance(annotation, cst.Name) else None
         if isinstance(annotation, cst.SimpleString) and isinstance(annotation.evaluated_value, str):
             name = annotation.evaluated_value
-        config = global_value(machine, initialiser.module, name) if name is not None and "Config" in name else None
-        if isinstance(config, ClassValue) and find_method(machine, config, "__init__") is not None:
-            found.append((index - 1, parameter.name.value, config))
+        if name in configs:
+            found.append((index - 1, parameter.name.value, configs[name]))
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,13 +29,13 @@ class Heirs:
     Attributes:
         names: Those of files that speak of something, and those below them.
         classes: All whose bases could be read.
-        files: The files that define the first.
+        files: Those of the first that each file defines.
         renamed: What names of imports stand for, where it is another name.
     """
 
     names: frozenset[str]
     classes: frozenset[str]
-    files: tuple[Path, ...]
+    files: Mapping[Path, frozenset[str]]
     renamed: frozenset[tuple[str, str]]
 
     def may_include(self, name: str) -> bool:
@@ -76,7 +76,7 @@ def heirs(source: EngineSource, directory: Path, speaks: Callable[[bytes], objec
     return Heirs(
         frozenset(names),
         classes,
-        tuple(path for path, file in files.items() if not names.isdisjoint(file.bases)),
+        {path: frozenset(found) for path, file in files.items() if (found := names.intersection(file.bases))},
         frozenset(pair for file in files.values() for pair in file.renamed.items()),
     )
 

@@ -102,12 +102,16 @@ class SGLang:
     def wrapping_classes(self, source: EngineSource) -> tuple[list[Binding], frozenset[str]]:
         may = _with_setter(source, self.setters)
         machine = Machine(source.tree)
-        modules = [source.tree.module_at(path) for path in may.files]
-        capturing = may.also_called(
+        modules = dict.fromkeys(target.module for target in self.target_classes(source))
+        have = {
             info.name
             for module in modules
-            for info in (module.index.classes.values() if module is not None else ())
-            if module is not None and any(find_method(machine, ClassValue(module, info), name) for name in self.setters)
+            for info in module.index.classes.values()
+            if any(find_method(machine, ClassValue(module, info), name) for name in self.setters)
+        }
+        known = {module.path for module in modules}  # the others are not indexed for that
+        capturing = may.also_called(
+            have.union(name for path, names in may.files.items() if path not in known for name in names)
         )
 
         def makes(text: bytes) -> bool:
@@ -150,8 +154,8 @@ class SGLang:
         machine.intercepts["resolving_view()"] = lambda m, args, kwargs, site: arguments
         checks: list[BoundMethod | Function] = []
         cls = _server_arguments(source)
-        if cls is not None:
-            method = find_method(machine, cls, "check_server_args")
+        if cls is not None and isinstance(cls.item, ClassInfo):
+            method = find_method(machine, ClassValue(cls.module, cls.item), "check_server_args")
             checks += [BoundMethod(method, arguments)] if method is not None else []
         handler = source.tree.find_function(f"_handle_{_ALGORITHMS[kind].lower()}", (srt / "arg_groups",))
         if handler is not None and isinstance(handler.item, FunctionInfo):
@@ -330,14 +334,14 @@ class SGLang:
         )
 
 
-def _server_arguments(source: EngineSource) -> ClassValue | None:
-    """The class of the server's arguments: where all releases have it (0.5.5 to 0.5.23), else wherever it is."""
+def _server_arguments(source: EngineSource) -> Binding | None:
+    """The class of the server's arguments: where releases have it (0.5.5 to 0.5.23), else wherever it is."""
     file = source.package / "srt" / "server_args.py"
     module = source.tree.module_at(file) if source.tree.is_file(file) else None
-    if module is not None and "ServerArgs" in module.index.classes:
-        return ClassValue(module, module.index.classes["ServerArgs"])
-    found = source.tree.find_class("ServerArgs", (source.package / "srt",))
-    return ClassValue(found.module, found.item) if found is not None and isinstance(found.item, ClassInfo) else None
+    info = module.index.classes.get("ServerArgs") if module is not None else None
+    if module is not None and info is not None:
+        return Binding(module, info)
+    return source.tree.find_class("ServerArgs", (source.package / "srt",))
 
 
 def _check(machine: Machine, check: BoundMethod | Function, given: tuple[Any, ...]) -> None:

@@ -34,7 +34,7 @@ _OTHER_STATE = "get_mtp_target_hidden_states"  # the target hands over another o
 
 
 def targets_of(source: EngineSource, module: SourceModule) -> Iterator[Binding]:
-    places = {name: _path(source, of) for name, (of, _) in module_rows(source).items()}
+    places = source.tree.once(("places", source.package), lambda: _places(source))
     own = [name for name, path in places.items() if path == module.path]
     others = (
         name
@@ -45,6 +45,11 @@ def targets_of(source: EngineSource, module: SourceModule) -> Iterator[Binding]:
         binding = target_class(source, name)
         if binding is not None:
             yield binding
+
+
+def _places(source: EngineSource) -> dict[str, Path]:
+    """The file of each target, by its architecture's name."""
+    return {name: _path(source, of) for name, (of, _) in module_rows(source).items()}
 
 
 def _path(source: EngineSource, module: str) -> Path:
