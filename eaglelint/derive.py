@@ -76,6 +76,15 @@ class _Trail:
 
 
 @dataclass(frozen=True, slots=True)
+class _Built:
+    """A model on each stage of the pipeline, and the calls that the engine answers itself; none if it takes choices."""
+
+    key: tuple[Binding, str, dict[str, Any]]
+    intercepts: dict[str, Any]
+    models: tuple[Instance, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class _Passed:
     """What one stage of the pipeline did."""
 
@@ -165,6 +174,7 @@ class Deriver:
         )
         self._machine.config_defaults = config_defaults
         self._models: list[Instance] = []  # what was remembered of them must not outlive them
+        self._built: _Built | None = None
 
     @property
     def unread(self) -> tuple[tuple[str, str], ...]:
@@ -185,11 +195,45 @@ class Deriver:
         """The wiring for one request, with the trail; each is derived from the same beginning."""
         machine = self._machine
         machine.begin()
+        self._prepare(request)
         mark = machine.heap.mark()
         try:
             return self._derive(request)
         finally:
             machine.heap.rollback(mark)
+
+    def _prepare(self, request: ServingRequest) -> None:
+        """Build the model where the last request was not for the same one: what is learned of it serves both."""
+        key = (definition(request), request.kind, request.target_data)
+        if self._built is not None and self._built.key == key:
+            return
+        machine = self._machine
+        stages = range(request.deployment.number("pp"))
+        with deep_recursion():
+            models = machine.without_fork(lambda: tuple(self._model(request, stage) for stage in stages))
+        self._built = _Built(key, dict(machine.intercepts), models or ())
+
+    def _model(self, request: ServingRequest, stage: int) -> Instance:
+        """The target's model on one stage of the pipeline."""
+        machine = self._machine
+        machine.enter_stage(stage)
+        if not stage:
+            self.engine.prepare(machine, self.source, request.kind)
+        target = config_object(machine, request.target_data, name="the target's config")
+        model = self.engine.build_model(machine, definition(request), target)
+        self._models.append(model)
+        return model
+
+    def _begin(self, request: ServingRequest, stage: int) -> Instance:
+        """The model, as it is before a path goes on with it on one stage of the pipeline."""
+        machine, built = self._machine, self._built
+        machine.enter_stage(stage)
+        if built is None or not built.models:
+            return self._model(request, stage)
+        if not stage:
+            machine.intercepts.clear()
+            machine.intercepts.update(built.intercepts)
+        return built.models[stage]
 
     def note_comparisons(self, found: set[tuple[int, int]]) -> None:
         """From here on, note the pairs of numbers that are compared on the way to an answer."""
@@ -205,21 +249,20 @@ class Deriver:
             nonlocal configured
             reads.asked.clear()
             reads.found.clear()
-            machine.enter_stage(0)
-            engine.prepare(machine, source, request.kind)
-            engine.admit(machine, source, request.kind)
             captured: Any = None
             passed: list[_Passed] = []
             for stage in range(request.deployment.number("pp")):
-                machine.enter_stage(stage)
-                target = config_object(machine, request.target_data, name="the target's config")
-                model = engine.build_model(machine, definition(request), target)
-                self._models.append(model)
+                model = self._begin(request, stage)
+                if not stage:
+                    engine.admit(machine, source, request.kind)
                 draft = None
                 if request.draft_data is not None:
                     draft = config_object(machine, request.draft_data, reads=reads, name="the draft's config")
                 ids = list(request.layer_ids) if isinstance(request.layer_ids, tuple) else None
-                if not engine.configure(machine, source, model, request.kind, draft, ids):
+                mark = machine.heap.mark()
+                captures = engine.configure(machine, source, model, request.kind, draft, ids)
+                machine.give(mark)
+                if not captures:
                     return _Run((), ("the engine captures no auxiliary states for this config",), False)
                 configured = True
                 seen = len(machine.order), len(machine.events)
@@ -270,13 +313,11 @@ class Deriver:
         """The lists of layers that the setter stores for given ids, without running the model."""
         engine, source, machine = self.engine, self.source, self._machine
         machine.begin()
+        self._prepare(request)
         mark = machine.heap.mark()
 
         def run() -> tuple[Event, ...]:
-            machine.enter_stage(0)
-            engine.prepare(machine, source, request.kind)
-            model = engine.build_model(machine, definition(request), config_object(machine, request.target_data))
-            self._models.append(model)
+            model = self._begin(request, 0)
             ids = list(request.layer_ids) if isinstance(request.layer_ids, tuple) else None
             engine.configure(machine, source, model, request.kind, None, ids)
             return tuple(event for event in machine.events if event.kind == "set")

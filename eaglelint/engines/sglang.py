@@ -18,7 +18,7 @@ from eaglelint.engines.sglang_loading import load_draft
 from eaglelint.source.construct import bind_arguments, function_node
 from eaglelint.source.index import ClassInfo, FunctionInfo
 from eaglelint.source.lookup import MISSING, find_method, get_attribute
-from eaglelint.source.machine import Machine, Raised, TooLong
+from eaglelint.source.machine import Budget, BudgetExceeded, Machine, Raised, TooLong
 from eaglelint.source.slices import Site
 from eaglelint.source.tree import Binding, SourceModule
 from eaglelint.source.values import BoundMethod, ClassValue, Env, Frame, Function, Instance, Unknown
@@ -36,6 +36,7 @@ _SETTERS = {
 _DRAFT_CLASS = re.compile(r"(?:NextN|MTP|Eagle3?|AssistantForCausalLM)$")
 _ANY_DRAFT = re.compile(r"NextN|MTP|Eagle|Draft|DFlash|DSpark")
 _ENTRY_CLASS = re.compile(rb"^EntryClass\b[^=\n]*=\s*(\[[^\]]*\]|\w+)", re.M)
+_CHECK = Budget(steps=12_000)  # of the check of the server's arguments, for each of its parts
 _ALGORITHMS = {"eagle3": "EAGLE3", "peagle": "EAGLE3", "dflash": "DFLASH", "domino": "DFLASH", "dspark": "DSPARK"}
 
 
@@ -141,17 +142,24 @@ class SGLang:
         """The check of the server's arguments; of a long one only what is reached in a bounded number of steps."""
         if not machine.deployment.given:
             return
-        srt = source.package / "srt"
-        arguments = stand_in(
-            machine,
-            "the server's arguments",
-            pp_size=machine.deployment.number("pp"),
-            tp_size=machine.deployment.number("tp"),
-            speculative_algorithm=_ALGORITHMS[kind],
-            speculative_draft_model_path="draft",
-            enable_two_batch_overlap=machine.deployment.on("tbo"),
-        )
+        arguments = _arguments(machine, kind)
         machine.intercepts["resolving_view()"] = lambda m, args, kwargs, site: arguments
+        # It does not depend on the target: one run serves all classes.
+        key = ("admission", source.package, machine.deployment, machine.num_layers, kind)
+        refusal, assumed = source.tree.once(key, lambda: self._admission(machine, source, kind))
+        machine.used_assumptions |= assumed
+        if refusal is not None:
+            raise refusal.with_traceback(None)
+
+    def _admission(self, like: Machine, source: EngineSource, kind: str) -> tuple[Raised | None, frozenset[str]]:
+        """What the check of the server's arguments ends in, where every path ends so, and what that was assumed for."""
+        machine = Machine(
+            source.tree, deployment=like.deployment, stubs=like.stubs, budget=_CHECK, num_layers=like.num_layers
+        )
+        self.prepare(machine, source, kind)
+        arguments = _arguments(machine, kind)
+        machine.intercepts["resolving_view()"] = lambda m, args, kwargs, site: arguments
+        srt = source.package / "srt"
         checks: list[BoundMethod | Function] = []
         cls = _server_arguments(source)
         if cls is not None and isinstance(cls.item, ClassInfo):
@@ -163,10 +171,13 @@ class SGLang:
         for check in checks:
             given = () if isinstance(check, BoundMethod) else (arguments,)
             try:
-                machine.within(machine.budget.attribute_steps, partial(_check, machine, check, given))
-            except TooLong:
-                if machine.steps > machine.soft_limit:
-                    raise
+                outcomes = machine.explore(partial(_check, machine, check, given), None)
+            except (BudgetExceeded, TooLong):
+                machine.begin()
+                continue
+            if all(outcome.raised is not None for outcome in outcomes):
+                return outcomes[0].raised, frozenset(machine.used_assumptions)
+        return None, frozenset(machine.used_assumptions)
 
     def build_model(self, machine: Machine, cls: Binding, target: Any) -> Instance:
         assert isinstance(cls.item, ClassInfo)
@@ -283,6 +294,7 @@ class SGLang:
             return stand_in(m, "logits")
 
         machine.intercepts["LogitsProcessor.__call__"] = logits
+        machine.unasked = frozenset(["lm_head"])  # which one it is depends on the config; the states do not
         method = get_attribute(machine, model, "forward")
         if not isinstance(method, BoundMethod):
             raise Raised("AttributeError", f"{model.name} has no forward", None)
@@ -342,6 +354,19 @@ def _server_arguments(source: EngineSource) -> Binding | None:
     if module is not None and info is not None:
         return Binding(module, info)
     return source.tree.find_class("ServerArgs", (source.package / "srt",))
+
+
+def _arguments(machine: Machine, kind: str) -> Instance:
+    """The server's arguments as far as the assumptions about it say them."""
+    return stand_in(
+        machine,
+        "the server's arguments",
+        pp_size=machine.deployment.number("pp"),
+        tp_size=machine.deployment.number("tp"),
+        speculative_algorithm=_ALGORITHMS[kind],
+        speculative_draft_model_path="draft",
+        enable_two_batch_overlap=machine.deployment.on("tbo"),
+    )
 
 
 def _check(machine: Machine, check: BoundMethod | Function, given: tuple[Any, ...]) -> None:

@@ -452,21 +452,20 @@ def _run(
         return statements.run_function_body(machine, node, frame)
 
     key = _memo_key(machine, node, args, kwargs)
-    outcomes = machine.recall(key) if key is not None else None
+    outcomes = machine.recall_outcomes(key) if key is not None else None
     if outcomes is None:
-        mark, asked = machine.heap.mark(), machine.asked
+        mark, outer = machine.heap.mark(), machine.begin_basis()
         machine.depth += 1
         machine.calls += [site] if site is not None else []
         try:
             outcomes = machine.explore(once, site)
         finally:
             machine.depth -= 1
+            basis = machine.end_basis(outer)
             if site is not None:
                 machine.calls.pop()
-        pure = key is not None and not frame.env.outer and not any(outcome.changes for outcome in outcomes)
-        if pure and not machine.heap.changed(mark):
-            machine.keep([outcome.value for outcome in outcomes], mark, key)
-            machine.remember(key, outcomes, asked)
+        if key is not None and not frame.env.outer:
+            machine.remember_outcomes(key, outcomes, basis, mark, key)
     place = (frame.function, f"outcome at {id(site.node) if site else 0}") if len(outcomes) > 1 else ("", "")
     value = machine.take(outcomes, place, site).value
     return value if key is None else _fresh(machine, value)

@@ -147,19 +147,18 @@ def initial_attribute(machine: Machine, instance: Instance, name: str) -> Any:
     machine.initialising += 1
     begun = machine.steps
     try:
-        known = machine.recall(remembered)
-        if known is not None:
-            outcomes = known[1]
-        else:
-            mark, asked = machine.heap.mark(), machine.asked
+        outcomes = machine.recall_outcomes(remembered)
+        if outcomes is None:
+            mark, outer = machine.heap.mark(), machine.begin_basis()
             origin = (machine.heap.name_of(instance.attrs), name)
-            outcomes = machine.within(
-                steps,
-                lambda: machine.explore(lambda: _build(machine, instance, initialiser, name), None),
-            )
-            if not any(outcome.changes for outcome in outcomes) and not machine.heap.changed(mark):
-                machine.keep([outcome.value for outcome in outcomes], mark, origin)
-                machine.remember(remembered, (instance, outcomes), asked)
+            try:
+                outcomes = machine.within(
+                    steps,
+                    lambda: machine.explore(lambda: _build(machine, instance, initialiser, name), None),
+                )
+            finally:
+                basis = machine.end_basis(outer)
+            machine.remember_outcomes(remembered, outcomes, basis, mark, origin, instance)
         found = machine.take(outcomes, (f"{instance.cls.info.name}.{name}", "attribute"), None).value
     except TooLong:
         if machine.steps > machine.soft_limit:
@@ -226,7 +225,8 @@ def _build(machine: Machine, instance: Instance, initialiser: Function, name: st
     finally:
         built = instance.building.pop()
         for other, value in built.items():
-            if other != name and _is_named_once(machine, instance, other):
+            handed_out = not isinstance(instance.lazy.get(other, MISSING), Unknown) and other in instance.lazy
+            if other != name and not handed_out and _is_named_once(machine, instance, other):
                 machine.heap.set(instance.lazy, other, value)
 
 

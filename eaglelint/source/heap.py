@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["CacheDict", "CacheList", "Heap", "Lazily", "Mark", "Redo"]
+__all__ = ["CacheDict", "CacheList", "Heap", "Lazily", "Mark", "Redo", "is_held"]
 
 _MISSING = object()
 
@@ -126,6 +126,40 @@ class Heap:
             for container, _, _ in self._log[mark.length :]
         )
 
+    def places_changed(self, mark: Mark) -> frozenset[tuple[int, Any]]:
+        """The places that existed at ``mark`` and were changed since; of a list or set the whole."""
+        return frozenset(
+            (id(container), None if key is _MISSING else key)
+            for container, key, _ in self._log[mark.length :]
+            if not isinstance(container, CacheDict | CacheList) and not self._is_younger(container, mark)
+        )
+
+    def items_changed(self, mark: Mark) -> tuple[Redo, Redo] | None:
+        """The items of older dicts that were changed since ``mark``, as they were and as they are.
+
+        None where a list or set was changed, or a dict that only this path has.
+        """
+        before: dict[tuple[int, Any], tuple[Any, Any, Any]] = {}
+        for container, key, old in self._log[mark.length :]:
+            if isinstance(container, CacheDict | CacheList) or self._is_younger(container, mark):
+                continue
+            if key is _MISSING or self.is_new(container):
+                return None
+            before.setdefault((id(container), key), (container, key, old))
+        changed = [place for place in before.values() if not is_held(*place)]
+        return changed, [(container, key, container.get(key, _MISSING)) for container, key, _ in changed]
+
+    def items_to_change(self, redos: list[Redo], mark: Mark) -> tuple[Redo, Redo] | None:
+        """The items of older dicts that these changes are about, as they are; None where they change anything else."""
+        before: dict[tuple[int, Any], tuple[Any, Any, Any]] = {}
+        for container, key, _ in (entry for redo in redos for entry in redo):
+            if isinstance(container, CacheDict | CacheList) or self._is_younger(container, mark):
+                continue
+            if key is _MISSING or self.is_new(container):
+                return None
+            before.setdefault((id(container), key), (container, key, container.get(key, _MISSING)))
+        return list(before.values()), []
+
     def settle(self, containers: list[Any], mark: Mark) -> None:
         """Keep new containers beyond the path that made them: from now on they are as old as any, and as they are."""
         for container in containers:
@@ -159,6 +193,11 @@ class Heap:
     def _is_younger(self, container: Any, mark: Mark) -> bool:
         birth = self._born.get(id(container))
         return birth is not None and birth[1] is container and birth[0] >= mark.time
+
+
+def is_held(container: Any, key: Any, value: Any) -> bool:
+    """Whether a dict holds just that value under a key."""
+    return container.get(key, _MISSING) is value
 
 
 def _refill(container: Any, items: list[Any]) -> None:

@@ -157,27 +157,20 @@ def _summarised(
             return holders[-1]
         return tuple(placeholder(item) for item in value) if type(value) is tuple else value
 
-    shaped_args = tuple(placeholder(value) for value in args)
-    shaped_kwargs = {name: placeholder(value) for name, value in kwargs.items()}
-    cell_placeholders = [placeholder(box[key]) for box, key in cells]
+    given = _Given(
+        tuple(placeholder(value) for value in args),
+        {name: placeholder(value) for name, value in kwargs.items()},
+        cells,
+        [placeholder(box[key]) for box, key in cells],
+        holders,
+    )
     if len({id(tensor.storage) for tensor in actual}) < len(actual):
         return None  # what is done to one in place is done to another
-    shape = (
-        layer.cls.module.name,
-        layer.cls.info.name,
-        id(layer.siblings),
-        tuple(_shape(value) for value in shaped_args),
-        tuple((name, _shape(value)) for name, value in shaped_kwargs.items()),
-        tuple((id(box), key) for box, key in cells),
-        machine.facts(),
-    )
-    cache = machine.memo.setdefault("layer summaries", {})
-    if shape not in cache:
-        # A shape names objects by their ids: while it is known, no other object may get them.
-        machine.memo.setdefault("objects of summaries", []).append((layer.siblings, args, kwargs, cells))
-        cache[shape] = _summarise(machine, layer, shaped_args, shaped_kwargs, cells, cell_placeholders, holders, site)
-    summary: _Summary | None = cache[shape]
-    if summary is None:
+    # A number is often the layer's own, or the next one's: as a rule the layer does the same whichever it is.
+    summary = _known_summary(machine, layer, given.whatever_the_numbers(), site)
+    if summary is _DEPENDS and given.has_numbers:
+        summary = _known_summary(machine, layer, given, site)
+    if not isinstance(summary, _Summary):
         return None
     inputs = _Inputs(
         {Input(f"argument {index}"): tensor for index, tensor in enumerate(actual)},
@@ -211,6 +204,61 @@ class _Summary:
     read: Tensor | None
 
 
+_DEPENDS = "it is not known what the layer does"
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What a layer is called with: arguments and cells, with placeholders, ``holders``, for their tensors."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    cells: list[tuple[dict[str, Any], str]]
+    in_cells: list[Any]
+    holders: list[Tensor]
+
+    @property
+    def has_numbers(self) -> bool:
+        return any(type(value) is int for value in (*self.args, *self.kwargs.values()))
+
+    def whatever_the_numbers(self) -> _Given:
+        if not self.has_numbers:
+            return self
+        return replace(
+            self,
+            args=tuple(_ANY_NUMBER if type(value) is int else value for value in self.args),
+            kwargs={name: _ANY_NUMBER if type(value) is int else value for name, value in self.kwargs.items()},
+        )
+
+
+_ANY_NUMBER = Unknown("it differs from layer to layer", present=True)
+
+
+def _known_summary(machine: Machine, layer: Instance, given: _Given, site: Site | None) -> _Summary | str | None:
+    """The summary of a layer's class for such arguments, made where there is none yet."""
+    assert layer.cls is not None
+    shape = (
+        "layer summary",
+        layer.cls.module.name,
+        layer.cls.info.name,
+        id(layer.siblings),
+        tuple(_shape(value) for value in given.args),
+        tuple((name, _shape(value)) for name, value in given.kwargs.items()),
+        tuple((id(box), key) for box, key in given.cells),
+    )
+    known: tuple[_Summary | str | None] | None = machine.recall(shape)
+    if known is None:
+        # A shape names objects by their ids: while it is known, no other object may get them.
+        machine.memo.setdefault("objects of summaries", []).append((layer.siblings, given))
+        outer = machine.begin_basis()
+        try:
+            known = (_summarise(machine, layer, given, site),)
+        finally:
+            basis = machine.end_basis(outer)
+        machine.remember(shape, known, basis)
+    return known[0]
+
+
 @dataclass(frozen=True, slots=True)
 class _Inputs:
     """One layer's inputs in place of the placeholders, and its number."""
@@ -220,21 +268,13 @@ class _Inputs:
     layer: int
 
 
-def _summarise(
-    machine: Machine,
-    layer: Instance,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    cells: list[tuple[dict[str, Any], str]],
-    placeholders: list[Any],
-    holders: list[Tensor],
-    site: Site | None,
-) -> _Summary | None:
+def _summarise(machine: Machine, layer: Instance, given: _Given, site: Site | None) -> _Summary | str | None:
     twin = _twin(machine, layer)
     index, machine.layer = machine.layer, _ANY_LAYER
     mark = machine.heap.mark()
     events, faults = len(machine.events), len(machine.faults)
-    for (box, key), tensor in zip(cells, placeholders, strict=True):
+    args, kwargs, holders = given.args, given.kwargs, given.holders
+    for (box, key), tensor in zip(given.cells, given.in_cells, strict=True):
         machine.heap.set(box, key, tensor)
     inner = machine.heap.mark()
     try:
@@ -248,8 +288,10 @@ def _summarise(
     finally:
         machine.layer = index
         machine.heap.rollback(mark)
-    if len(outcomes) != 1 or outcomes[0].raised is not None or left_something or changes is None:
+    if left_something:
         return None
+    if len(outcomes) != 1 or outcomes[0].raised is not None or changes is None:
+        return _DEPENDS
     return _Summary(outcomes[0].value, changes, holders, written, in_place, read)
 
 

@@ -6,6 +6,7 @@ to it are cut out and run (prune.py); so a model of a thousand lines costs no mo
 
 from __future__ import annotations
 
+import builtins
 import re
 from functools import lru_cache
 from typing import Any
@@ -274,14 +275,15 @@ def is_subclass(machine: Machine, cls: ClassValue, other: Any) -> bool | None:
         names = {entry for entry in mro if isinstance(entry, str)}
         if other.name in names or other.name.removeprefix("builtins.") in names:
             return True
-        if other.name.startswith("builtins.") or not names - {
-            "torch.nn.Module",
-            "builtins.object",
-            "typing.Protocol",
-            "Protocol",
-        }:
+        if other.name.startswith("builtins.") or all(map(_is_plain_base, names)):
             return False
     return None
+
+
+def _is_plain_base(name: str) -> bool:
+    """Whether a base outside the sources is known: a built-in type, torch's Module, a protocol; none is a tensor."""
+    bare = name.removeprefix("builtins.")
+    return bare in ("torch.nn.Module", "typing.Protocol", "Protocol") or isinstance(getattr(builtins, bare, None), type)
 
 
 def find_method(machine: Machine, cls: ClassValue, name: str, after: ClassValue | None = None) -> Function | None:
@@ -449,10 +451,12 @@ def _instance_attribute(machine: Machine, instance: Instance, name: str) -> Any:
             found = _value_in_init(machine, instance, name)
             if found is not MISSING:
                 return found
+    if name in machine.unasked and not machine.initialising:
+        return Unknown(f"{name} of {instance.name}", present=True)
     if name in instance.attrs:
         if machine.lists and instance.cls is not None and (instance.cls.info.name, name) in machine.lists:
             machine.lists[instance.cls.info.name, name] = True
-        return instance.attrs[name]
+        return machine.read_attribute(instance.attrs, name)
     if name in instance.lazy:
         return instance.lazy[name]
     if instance.cls is not None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 from eaglelint.deployment import Deployment
 from eaglelint.source.assumptions import Assumption, assumed, assumptions_of
-from eaglelint.source.heap import CacheList, Heap, Lazily, Mark, Redo
+from eaglelint.source.heap import CacheList, Heap, Lazily, Mark, Redo, is_held
 from eaglelint.source.same import Meeting, NotJoinable, inessential, join, same, same_effects
 from eaglelint.source.slices import Site, Slice
 from eaglelint.source.tree import SourceModule, SourceTree
@@ -42,6 +42,8 @@ __all__ = [
     "changes",
     "same_net",
 ]
+
+_T = TypeVar("_T")
 
 
 class Raised(Exception):
@@ -166,6 +168,62 @@ class _Scope:
     trying: int = 0
 
 
+_Fact = tuple[tuple[str, str], tuple[str, ...]]
+
+
+class Basis:
+    """What a computation rests on: choices that had been taken before it and that it asked for; those that it left open
+    or took itself; and whether it read or noted something of one request's own."""
+
+    __slots__ = ("_before", "asked", "open", "own")
+
+    def __init__(self, before: Mapping[_Fact, int]) -> None:
+        self._before = before
+        self.asked: dict[_Fact, int] = {}
+        self.open: set[_Fact] = set()
+        self.own = False
+
+    def ask(self, fact: _Fact, choice: int | None) -> None:
+        if choice is not None and fact in self._before:
+            self.asked[fact] = choice
+        else:
+            self.open.add(fact)
+
+    def take_up(self, inner: Basis) -> None:
+        """What is computed from something else rests on its basis as well."""
+        for fact, choice in inner.asked.items():
+            self.ask(fact, choice)
+        for fact in inner.open:
+            self.open.add(fact)
+        self.own = self.own or inner.own
+
+    def holds(self, facts: Mapping[_Fact, int]) -> bool:
+        """Whether the same would be computed where these choices have been taken."""
+        if self.open and not facts.keys().isdisjoint(self.open):
+            return False
+        return all(facts.get(fact) == choice for fact, choice in self.asked.items())
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A value that was computed, and where it holds: ``request`` is the only one, 0 for all.
+
+    ``before`` is what the places held that the computation changed.
+    """
+
+    value: Any
+    basis: Basis
+    request: int
+    before: Redo = field(default_factory=list)
+    holder: Any = None
+
+    def applies(self) -> bool:
+        """Whether the changes of the computation would be made from the same beginning, or have been made."""
+        return all(is_held(container, key, old) for container, key, old in self.before) or (
+            len(self.value) == 1 and all(is_held(container, key, new) for container, key, new in self.value[0].redo)
+        )
+
+
 @dataclass(slots=True)
 class _Limit:
     """Where a bounded part of a run is given up."""
@@ -258,6 +316,7 @@ class Machine:
         self.outside_call: Callable[[Any, str, tuple[Any, ...], dict[str, Any], Site | None], Any] | None = None
         self.module_variable: Callable[[Any, str], Any] | None = None  # how a module's variable is computed
         self.patches: dict[tuple[str, str], Any] = {}  # what was set on classes and on things outside the sources
+        self.unasked: frozenset[str] = frozenset()  # attributes on which nothing depends that the run is made for
         self.followed: set[tuple[SourceModule, int]] = set()  # the functions that were called, by their lines
         self.loops: dict[str, LayerLoop] = {}  # the functions that call decoder layers, by qualified name
         # What is done to a function's arguments as it begins, by its qualified name.
@@ -266,7 +325,9 @@ class Machine:
         self._stages: dict[int, tuple[dict[Any, Any], dict[tuple[str, str], Any]]] = {}
         self._branches: dict[Any, Any] = self.heap.cache()
         self._scope = _Scope([], {}, {})
-        self._asked = 0
+        self._basis = Basis({})
+        self._request = 0  # which request is being answered: what belongs to it alone serves no other one
+        self._given: set[tuple[int, Any]] = set()  # the attributes that are not the same for each request
 
     # --- budget ---
 
@@ -341,6 +402,8 @@ class Machine:
         """Before a run: the budget is whole, and no layer is running."""
         self.steps = 0
         self.layer, self.in_layer, self.layer_site = -1, False, None
+        self._request += 1
+        self._given = set()
 
     def enter_stage(self, stage: int) -> None:
         """Go on as another rank of the pipeline: what was computed as one rank does not hold as another."""
@@ -356,12 +419,14 @@ class Machine:
     # --- trail ---
 
     def record(self, kind: str, name: str, value: Any, site: Site) -> None:
+        self._basis.own = True
         self.heap.touch(self.events)
         via = self.layer_site if self.in_layer else next((s for s in reversed(self.calls) if s.path != site.path), None)
         self.events.append(Event(kind, name, value, site, via))
 
     def miss(self, attribute: str, site: Site) -> None:
         """Note that an attribute is read that no class among its bases sets."""
+        self._basis.own = True
         self.heap.touch(self.missing)
         self.missing.append((attribute, site))
 
@@ -379,6 +444,7 @@ class Machine:
         return bool(self.in_place) and id(tensor.storage) in self.handed
 
     def fault(self, message: str, site: Site) -> None:
+        self._basis.own = True
         self.heap.touch(self.faults)
         self.faults.append((message, site, self.layer))
 
@@ -458,6 +524,7 @@ class Machine:
                 self.heap.name(container, (origin, count))
                 if isinstance(item, Instance):
                     self.heap.name(item.lazy, (origin, count, "lazy"))
+                    item.made_with = dict(item.attrs)
                 made[id(container)] = container
                 count += 1
                 pending += inner
@@ -465,21 +532,82 @@ class Machine:
     # --- memory ---
 
     def recall(self, key: Any) -> Any:
-        """What was remembered under a key, on any path or on one of the same choices."""
-        found = self.memo.get(key)
-        if found is None:
-            found = self.memo.get((key, self.facts()))
-            self._asked += found is not None
-        return found
+        """What was remembered under a key and holds on this path; None where nothing does."""
+        for known in self.memo.get(key, ()):
+            if known.request in (0, self._request) and known.basis.holds(self._scope.facts):
+                self._basis.take_up(known.basis)
+                return known.value
+        return None
 
-    @property
-    def asked(self) -> int:
-        """How often a choice was asked for; what leaves this as it is holds on every path."""
-        return self._asked
+    def recall_outcomes(self, key: Any) -> list[Outcome] | None:
+        """The outcomes of a computation that was remembered, with what a single one changed done again."""
+        for known in self.memo.get(key, ()):
+            if known.request in (0, self._request) and known.basis.holds(self._scope.facts) and known.applies():
+                self._basis.take_up(known.basis)
+                outcomes: list[Outcome] = known.value
+                if len(outcomes) == 1:
+                    self.heap.replay(outcomes[0].redo)
+                return outcomes
+        return None
 
-    def remember(self, key: Any, value: Any, asked: int) -> None:
-        """Remember what was computed since ``asked``: for all paths if no choice went into it, else for this one's."""
-        self.memo[key if self._asked == asked else (key, self.facts())] = value
+    def remember_outcomes(
+        self, key: Any, outcomes: list[Outcome], basis: Basis, mark: Mark, origin: Any, holder: Any = None
+    ) -> None:
+        """Remember what a computation since ``mark`` came to, where it changed nothing but items of older dicts.
+
+        ``holder`` is an object that the key names by its identity, and that must live as long.
+        """
+        if len(outcomes) == 1:
+            changed = self.heap.items_changed(mark)
+        else:
+            changed = self.heap.items_to_change([outcome.redo for outcome in outcomes], mark)
+        if changed is None:
+            return
+        before, after = changed
+        made = [value for outcome in outcomes for value in (outcome.value, *(new for _, _, new in outcome.redo))]
+        self.keep([*made, *(new for _, _, new in after)], mark, origin)
+        if len(outcomes) == 1:
+            outcomes = [replace(outcomes[0], redo=after)]
+        known = _Known(outcomes, basis, self._request if basis.own else 0, before, holder)
+        self.memo[key] = (*self.memo.get(key, ()), known)
+
+    def begin_basis(self) -> Basis:
+        """From here on, note what is computed from: the choices that are asked for, whether or not they are taken."""
+        outer, self._basis = self._basis, Basis(self._scope.facts)
+        return outer
+
+    def end_basis(self, outer: Basis) -> Basis:
+        """Stop noting, and go on with the notes of before, to which what was noted belongs as well."""
+        basis, self._basis = self._basis, outer
+        outer.take_up(basis)
+        return basis
+
+    def remember(self, key: Any, value: Any, basis: Basis) -> None:
+        """Remember what was computed on a basis, for all paths on which that holds."""
+        known = _Known(value, basis, self._request if basis.own else 0)
+        self.memo[key] = (*self.memo.get(key, ()), known)
+
+    def give(self, mark: Mark) -> None:
+        """What was changed since ``mark`` is the request's own: what is computed from it serves no other one."""
+        self._given |= self.heap.places_changed(mark)
+
+    def read_attribute(self, attrs: dict[str, Any], name: str) -> Any:
+        """What an object holds under a name."""
+        if self._given and (id(attrs), name) in self._given:
+            self._basis.own = True
+        return attrs[name]
+
+    def without_fork(self, run: Callable[[], _T]) -> _T | None:
+        """Run for good, where no choice is to be taken on the way; None where one is, or where the code raises."""
+        mark = self.heap.mark()
+        self._scope.trying += 1
+        try:
+            return run()
+        except (NeedsDecision, Raised, TooLong):
+            self.heap.rollback(mark)
+            return None
+        finally:
+            self._scope.trying -= 1
 
     # --- decisions ---
 
@@ -491,9 +619,8 @@ class Machine:
         ``values`` is what a script's condition reads: it is decided once for all rounds of a loop only where that
         stays the same.
         """
-        self._asked += 1
         scope = self._scope
-        known = scope.facts.get((key, texts))
+        known = self._fact(key, texts)
         if known is not None:
             if self.script and not _unchanged(scope.values.get(key, values), values):
                 code = site.code if site is not None else key[1]
@@ -511,19 +638,22 @@ class Machine:
     def settle(self, key: tuple[str, str], texts: tuple[str, ...], choice: int, values: tuple[Any, ...] = ()) -> None:
         """Take an alternative for this path for good, because there is no other one, where none is taken yet."""
         scope = self._scope
-        if (key, texts) not in scope.facts:
-            self._asked += 1
+        if self._fact(key, texts) is None:
             scope.facts = {**scope.facts, (key, texts): choice}
             scope.values = {**scope.values, key: values}
 
     def is_decided(self, key: tuple[str, str], texts: tuple[str, ...]) -> bool:
         """Whether this path has taken that choice."""
-        return (key, texts) in self._scope.facts
+        return self._fact(key, texts) is not None
 
     def decided(self, key: tuple[str, str], texts: tuple[str, ...]) -> int | None:
         """Which choice this path has taken there, if it has."""
-        self._asked += 1
-        return self._scope.facts.get((key, texts))
+        return self._fact(key, texts)
+
+    def _fact(self, key: tuple[str, str], texts: tuple[str, ...]) -> int | None:
+        known = self._scope.facts.get((key, texts))
+        self._basis.ask((key, texts), known)
+        return known
 
     @property
     def trying(self) -> int:
@@ -680,8 +810,8 @@ def same_net(
     """Whether two paths leave the same behind; None where they do not.
 
     Returns:
-        The attributes that they do not leave alike, where that does not steer the stream (a flag, a lazily made
-        helper): these are unknown from there on. An object that only one of them came to ask for counts for nothing.
+        The attributes and items that they do not leave alike, where that does not steer the stream (a flag, a helper
+        made lazily): these are unknown from there on. An object that only one of them came to ask for counts for nothing.
     """
     unclear = []
     for place in {**left, **right}:
@@ -690,11 +820,16 @@ def same_net(
                 return None
         elif place in left and place in right and same(left[place], right[place]):
             continue
-        elif heap.is_attribute(place) and all(inessential(net[place]) for net in (left, right) if place in net):
+        elif _may_be_unclear(heap, place) and all(inessential(net[place]) for net in (left, right) if place in net):
             unclear.append(place)
         else:
             return None
     return unclear
+
+
+def _may_be_unclear(heap: Heap, place: tuple[Any, Any]) -> bool:
+    """An attribute; or an item that may be any, of a dict of which nothing is known as soon as it has one."""
+    return heap.is_attribute(place) or isinstance(place[1], Unknown)
 
 
 def _next_prefix(taken: list[Decision]) -> list[int] | None:

@@ -100,9 +100,16 @@ def same_effects(left: Any, right: Any, seen: frozenset[tuple[int, int]] = froze
         return True
     seen = seen | {pair}
     held = left.lazy.keys() & right.lazy.keys()
-    return same(left.attrs, right.attrs, seen) and all(
-        same_effects(left.lazy[name], right.lazy[name], seen) for name in held
-    )
+    alike = same(left.attrs, right.attrs, seen) or same(_set_since(left), _set_since(right), seen)
+    return alike and all(same_effects(left.lazy[name], right.lazy[name], seen) for name in held)
+
+
+def _set_since(instance: Instance) -> dict[str, Any]:
+    """What was set on an object after it was made."""
+    if not instance.made_with:
+        return instance.attrs
+    made = instance.made_with
+    return {name: value for name, value in instance.attrs.items() if name not in made or made[name] is not value}
 
 
 def join(left: Any, right: Any, meeting: Meeting | None = None) -> Any:

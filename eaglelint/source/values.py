@@ -309,6 +309,7 @@ class Instance:
     closed: bool = False
     is_config: bool = False
     shared: bool = False
+    made_with: dict[str, Any] = field(default_factory=dict)  # what had been set on it when it was remembered
     pending: set[str] = field(default_factory=set)
     made: tuple[Site, ...] = ()  # the calls that led to the one that made it, the outermost first
     building: list[dict[str, Any]] = field(default_factory=list)  # what a running __init__ has set so far
