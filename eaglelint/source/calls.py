@@ -495,13 +495,13 @@ def _memo_key(machine: Machine, node: cst.CSTNode, args: tuple[Any, ...], kwargs
         state = _state_of(config, 0)
         if state is None or not all(_memoizable(value) for value in (*args[1:], *kwargs.values())):
             return None
-        return ("call", id(node), state, args[1:], tuple(kwargs.items()))
+        return ("call", id(node), state, args[1:], tuple(kwargs.items()), machine.heap.world.key)
     for value in args:
         if not _memoizable(value):
             return None
     if kwargs and not all(map(_memoizable, kwargs.values())):
         return None
-    return ("call", id(node), args, tuple(kwargs.items()))
+    return ("call", id(node), args, tuple(kwargs.items()), machine.heap.world.key)
 
 
 def _state_of(config: Instance, depth: int) -> Any:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from eaglelint.source.world import World
+
 __all__ = ["CacheDict", "CacheList", "Heap", "Lazily", "Mark", "Redo", "is_held"]
 
 _MISSING = object()
@@ -46,6 +48,7 @@ class Heap:
         self._places: dict[Any, Any] = {}
         self._names: dict[int, tuple[Any, Any]] = {}
         self._time = 0
+        self.world = World()
 
     def mark(self) -> Mark:
         self._time += 1
@@ -63,15 +66,21 @@ class Heap:
         return CacheDict()
 
     def set(self, container: dict[Any, Any], key: Any, value: Any) -> None:
+        if id(container) in self.world.held:
+            self.world.changing(container, key)
         self._log.append((container, key, container.get(key, _MISSING)))
         container[key] = value
 
     def delete(self, container: dict[Any, Any], key: Any) -> None:
+        if id(container) in self.world.held:
+            self.world.changing(container, key)
         self._log.append((container, key, container.get(key, _MISSING)))
         container.pop(key, None)
 
     def touch(self, container: Container) -> None:
         """Call before changing a list or set in place."""
+        if id(container) in self.world.held:
+            self.world.changing(container, None)
         self._log.append((container, _MISSING, list(container)))
 
     def rollback(self, mark: Mark) -> Redo:
@@ -82,6 +91,8 @@ class Heap:
         for container, key, old in reversed(undone):
             if self._is_younger(container, mark):
                 continue  # it keeps what the undone path left in it, to be compared and taken up with that path
+            if id(container) in self.world.held:
+                self.world.changing(container, None if key is _MISSING else key)
             if key is _MISSING:
                 redo.append((container, key, list(container)))
                 _refill(container, old)

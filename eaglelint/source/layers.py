@@ -245,6 +245,7 @@ def _known_summary(machine: Machine, layer: Instance, given: _Given, site: Site 
         tuple(_shape(value) for value in given.args),
         tuple((name, _shape(value)) for name, value in given.kwargs.items()),
         tuple((id(box), key) for box, key in given.cells),
+        machine.heap.world.key,
     )
     known: tuple[_Summary | str | None] | None = machine.recall(shape)
     if known is None:

@@ -184,6 +184,7 @@ def _module_variable(machine: Machine, module: SourceModule, name: str, line: in
     if isinstance(value, Instance):
         value.shared = True
     machine.keep((value,), mark, key)
+    machine.heap.world.hold(value)
     machine.globals[key] = (
         value if len(outcomes) == 1 and outcomes[0].raised is None else Unknown(f"{name} depends on the platform")
     )
@@ -464,7 +465,7 @@ def _instance_attribute(machine: Machine, instance: Instance, name: str) -> Any:
         if found is MISSING:
             found = class_attribute(machine, instance.cls, name, instance)
         if found is not MISSING:
-            return _held_by_module(found, name) if instance.shared else found
+            return _held_by_module(machine, found, name) if instance.shared else found
     if name in _MODULE_METHODS and is_module(machine, instance):
         return BuiltinMethod(instance, name)
     known = machine.assumed(name)
@@ -502,10 +503,11 @@ def _value_in_init(machine: Machine, instance: Instance, name: str) -> Any:
     return found
 
 
-def _held_by_module(found: Any, name: str) -> Any:
+def _held_by_module(machine: Machine, found: Any, name: str) -> Any:
     """An attribute of an object that a module holds: None is only its place until it is set at run time."""
     if isinstance(found, Instance):
         found.shared = True
+    machine.heap.world.hold(found)
     return Unknown(f"{name} is set at run time", present=True) if found is None else found
 
 
@@ -627,6 +629,7 @@ def _class_variable(machine: Machine, cls: ClassValue, name: str, line: int, end
         outcomes = machine.explore(lambda: _variable_after(machine, cls.module, pieces, name, others), None)
         if len(outcomes) == 1 and outcomes[0].raised is None:
             machine.keep((outcomes[0].value,), mark, key)
+            machine.heap.world.hold(outcomes[0].value)
             machine.globals[key] = outcomes[0].value
     return machine.globals[key]
 

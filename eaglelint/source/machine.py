@@ -218,10 +218,14 @@ class _Known:
     holder: Any = None
 
     def applies(self) -> bool:
-        """Whether the changes of the computation would be made from the same beginning, or have been made."""
-        return all(is_held(container, key, old) for container, key, old in self.before) or (
-            len(self.value) == 1 and all(is_held(container, key, new) for container, key, new in self.value[0].redo)
-        )
+        """Whether the changes of the computation would be made from the same beginning, or have been made.
+
+        The latter of objects alone, which are made once and then found: a counter counts each time.
+        """
+        if all(is_held(container, key, old) for container, key, old in self.before):
+            return True
+        after = self.value[0].redo if len(self.value) == 1 else ()
+        return bool(after) and all(isinstance(new, Instance | Unknown) and is_held(c, k, new) for c, k, new in after)
 
 
 @dataclass(slots=True)
@@ -322,6 +326,8 @@ class Machine:
         # What is done to a function's arguments as it begins, by its qualified name.
         self.entering: dict[str, Callable[[dict[str, Any]], None]] = {}
         self.globals: dict[tuple[str, str], Any] = {}
+        for held in (self.globals, self.patches):
+            self.heap.world.hold(held)
         self._stages: dict[int, tuple[dict[Any, Any], dict[tuple[str, str], Any]]] = {}
         self._branches: dict[Any, Any] = self.heap.cache()
         self._scope = _Scope([], {}, {})
@@ -411,6 +417,7 @@ class Machine:
             return
         self._stages[self.stage] = (self.memo, self.globals)
         self.memo, self.globals = self._stages.get(stage, ({}, {}))
+        self.heap.world.hold(self.globals)
         self.stage = stage
         self.assumptions = assumptions_of(self.deployment, stage)
         self._assumed = {}

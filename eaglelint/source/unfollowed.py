@@ -23,6 +23,7 @@ from eaglelint.source.values import (
 __all__ = ["may_have_collected", "may_have_written", "model_output", "not_followed"]
 
 _HARMLESS = re.compile(r"(?:^|\.)(?:print|debug|info|warning|error|log|record_stream)\w*$|^torch\.|^F\.|^nn\.")
+_CLASS = re.compile(r"(?:^|\.)[A-Z]+[a-z]\w*$")  # a class by its name (PEP 8): calling one never gives None
 _METHODS = (BuiltinMethod, BoundMethod)
 _STATES = (Tensor, LayerOutput)
 
@@ -40,7 +41,7 @@ def not_followed(machine: Machine, name: str, args: tuple[Any, ...], kwargs: dic
     asks_for_states = kwargs.get("output_hidden_states") not in (False, None) and not machine.in_layer
     tensors = tensors_of(args, kwargs)
     if not tensors:
-        return model_output(machine) if asks_for_states else Unknown(why)
+        return model_output(machine) if asks_for_states else Unknown(why, present=_CLASS.search(name) is not None)
     if asks_for_states:
         return model_output(machine)
     if machine.layer != -1 and any(carries_stream(machine, tensor) for tensor in tensors):

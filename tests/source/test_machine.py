@@ -137,8 +137,9 @@ def test_memory_belongs_to_the_choices_that_went_into_it(machine: Machine) -> No
         chosen = decide(machine, B)
         for key, compute in (("plain", lambda: 1), ("chosen", lambda: decide(machine, B))):
             if machine.recall(key) is None:
-                asked = machine.asked
-                machine.remember(key, ("value", compute()), asked)
+                outer = machine.begin_basis()
+                value = compute()
+                machine.remember(key, ("value", value), machine.end_basis(outer))
                 found.append((key, chosen))
         return chosen
 

@@ -103,6 +103,12 @@ PROGRAMS = [
     "A = 1\nA = A + 1\nB = A * 10\n-----\nreturn [A, B]",
     "def f(x, seen=[]):\n    return len(seen)\n-----\nreturn f(1)",
     "TABLE = {name: len(name) for name in ('a', 'bb')}\nTABLE['c'] = 7\n-----\nreturn TABLE",
+    "COUNT = 0\n\ndef bump():\n    global COUNT\n    COUNT += 1\n\ndef get():\n    return COUNT\n-----\nbump()\na = get()\nbump()\nreturn [a, get()]",
+    "SEEN = {}\n\ndef count(name):\n    SEEN[name] = SEEN.get(name, 0) + 1\n    return SEEN[name]\n-----\nreturn [count('a'), count('a'), count('b'), SEEN]",
+    "MADE = {}\nclass A:\n    def __init__(self, name):\n        self.name = name\n\ndef get(name):\n    if name not in MADE:\n        MADE[name] = A(name)\n    return MADE[name]\n-----\na, b = get('a'), get('b')\nreturn [get('a') is a, a is b, get('b').name, len(MADE)]",
+    "class Config:\n    one = None\n    def __init__(self):\n        self.n = 3\n    @classmethod\n    def get(cls):\n        if cls.one is None:\n            cls.one = cls()\n        return cls.one\n-----\na = Config.get()\na.n = 5\nreturn [Config.get() is a, Config.get().n]",
+    "FLAG = [False]\n\ndef flag():\n    return FLAG[0]\n\ndef toggle():\n    FLAG[0] = not FLAG[0]\n    return flag()\n-----\nreturn [toggle(), toggle(), toggle(), flag()]",
+    "class A:\n    def __init__(self, table):\n        table['n'] = table.get('n', 0) + 1\n        self.n = table['n']\n-----\ntable = {}\na, b = A(table), A(table)\nreturn [a.n, b.n, a.n, table]",
     # classes
     "class A:\n    x = 1\n    def __init__(self, y):\n        self.y = y\n        self.z = self.y * 2\n    def both(self):\n        return self.x + self.y\n-----\na = A(3)\na.x = 10\nreturn [a.both(), a.z, A.x, A(4).both()]",
     "class A:\n    def name(self):\n        return 'A'\n    def hello(self):\n        return 'hello ' + self.name()\nclass B(A):\n    def name(self):\n        return 'B' + super().name()\n-----\nreturn B().hello()",
