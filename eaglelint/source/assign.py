@@ -30,7 +30,7 @@ from eaglelint.source.values import (
     Unknown,
 )
 
-__all__ = ["assign", "delete", "part_of", "set_attribute", "sited", "unpack"]
+__all__ = ["assign", "bind_name", "delete", "part_of", "set_attribute", "sited", "unpack"]
 
 
 def assign(machine: Machine, target: cst.BaseExpression, value: Any, frame: Frame) -> None:
@@ -41,7 +41,12 @@ def assign(machine: Machine, target: cst.BaseExpression, value: Any, frame: Fram
 
 
 def _bind_name(machine: Machine, target: cst.Name, value: Any, frame: Frame) -> None:
-    env, name = frame.env, target.value
+    bind_name(machine, target.value, value, frame)
+
+
+def bind_name(machine: Machine, name: str, value: Any, frame: Frame) -> None:
+    """Set a variable: a local one, unless the function says that it is another's."""
+    env = frame.env
     if env.elsewhere is None or name not in env.elsewhere:
         env.variables[name] = value
         return

@@ -9,7 +9,7 @@ from typing import Any
 
 import libcst as cst
 
-from eaglelint.source.collectives import COLLECTIVE
+from eaglelint.source.collectives import is_collective
 from eaglelint.source.construct import REST, bind_arguments, function_node, run_initialiser, sets_attribute
 from eaglelint.source.effort import follow
 from eaglelint.source.expressions import Evaluation, evaluate, iterate, prepare
@@ -60,18 +60,14 @@ def prepare_call(node: cst.Call, piece: Slice) -> Evaluation:
     site = Site(piece, node)
     callee_of = prepare(node.func, piece)
     arguments = [(prepare(arg.value, piece), arg.keyword.value if arg.keyword else arg.star) for arg in node.args]
-    starred = any(arg.star for arg in node.args)
+    by_place = [value_of for value_of, name in arguments if not name]
+    by_name = [(value_of, name) for value_of, name in arguments if name]
 
     def run(machine: Machine, frame: Frame) -> Any:
         callee = callee_of(machine, frame)
-        args: list[Any] = []
-        kwargs: dict[str, Any] = {}
-        for value_of, name in arguments:
-            if name:
-                kwargs[name] = value_of(machine, frame)
-            else:
-                args.append(value_of(machine, frame))
-        return call_value(machine, callee, tuple(args), kwargs, site, frame)
+        args = tuple([value_of(machine, frame) for value_of in by_place])
+        kwargs = {name: value_of(machine, frame) for value_of, name in by_name} if by_name else {}
+        return call_value(machine, callee, args, kwargs, site, frame)
 
     def unpack(machine: Machine, frame: Frame) -> Any:
         callee = callee_of(machine, frame)
@@ -106,7 +102,7 @@ def prepare_call(node: cst.Call, piece: Slice) -> Evaluation:
 
     if isinstance(node.func, cst.Name) and node.func.value == "super":
         return super_of
-    return unpack if starred else run
+    return unpack if any(arg.star for arg in node.args) else run
 
 
 def call_value(
@@ -204,13 +200,15 @@ def _simple_call(
         if assumption is not None:
             machine.used_assumptions.add(assumption.text)
             return assumption.value
+        if type(callee) is External and not is_collective(short):
+            return MISSING
     kinds = kinds_of(callee, short)
     if "embedding" in kinds:
         return machine.branch(name)
     tensors = tensors_of(args, kwargs)
     if not tensors:
         return Unknown("the norm of something unknown") if args and "norm" in kinds else MISSING
-    if named and len(tensors) == 1 and COLLECTIVE.fullmatch(short):
+    if named and len(tensors) == 1 and is_collective(short):
         known = machine.assumed("tp_size")
         if known is not None:
             machine.used_assumptions.add(known.text)
@@ -536,18 +534,16 @@ def _qualname(function: Function) -> str:
 
 
 def _qualified_name(callee: Any) -> str:
-    match callee:
-        case Function():
-            return _qualname(callee)
-        case BoundMethod():
-            return _qualname(callee.function)
-        case ClassValue():
-            return callee.info.name
-        case Instance() if callee.cls is not None:
-            return f"{callee.cls.info.name}.__call__"
-        case External():
-            return callee.name
-    return ""
+    kind = type(callee)
+    if kind is BoundMethod:
+        return _qualname(callee.function)
+    if kind is Function:
+        return _qualname(callee)
+    if kind is External:
+        return callee.name  # type: ignore[no-any-return]
+    if kind is ClassValue:
+        return callee.info.name  # type: ignore[no-any-return]
+    return f"{callee.cls.info.name}.__call__" if kind is Instance and callee.cls is not None else ""
 
 
 # --- objects -------------------------------------------------------------------------------------------------------

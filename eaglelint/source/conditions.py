@@ -6,7 +6,6 @@ kept with it, so that a path that took one side of ``config.moe`` takes that sid
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from eaglelint.source.machine import Machine
@@ -24,16 +23,21 @@ _SYMBOLS = {
 }
 _OPPOSITES = {"NotEqual": "Equal", "IsNot": "Is"}
 _TRUTH = "truth of "
+_PLAIN = (bool, int, float, str)
 _LONGEST = 160  # characters of an expression that is worth keeping
 
 
 def compared(found: Any, name: str, left: Any, right: Any) -> Any:
     """The result of a comparison that is not known, with its expression; ``name`` is libcst's."""
+    if not isinstance(found, Unknown):
+        return found
     symbol = _SYMBOLS.get(_OPPOSITES.get(name, name))
-    if not isinstance(found, Unknown) or symbol is None:
+    if symbol is None:
         return found
     expression = _expression(left, symbol, right)
-    return replace(found, of=f"not {expression}" if expression and name in _OPPOSITES else expression)
+    if expression and name in _OPPOSITES:
+        expression = f"not {expression}"
+    return found if expression == found.of else found.named(expression)
 
 
 def joined(left: Any, word: str, right: Any) -> str:
@@ -47,7 +51,7 @@ def with_default(found: Any, default: Any) -> Any:
     """What ``getattr`` gives where the config may lack the key."""
     if not isinstance(found, Unknown) or not found.of:
         return found
-    return replace(found, of=f"{found.of} (else {default!r})" if _is_plain(default) else "")
+    return found.named(f"{found.of} (else {default!r})" if _is_plain(default) else "")
 
 
 def condition_of(value: Any) -> tuple[str, bool]:
@@ -85,4 +89,4 @@ def _expression(left: Any, between: str, right: Any) -> str:
 
 
 def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, bool | int | float | str)
+    return value is None or isinstance(value, _PLAIN)

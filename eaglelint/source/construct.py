@@ -80,9 +80,9 @@ def bind_arguments(
         known = prepared[id(parameters)] = parameters, _Signature(parameters)
     signature: _Signature = known[1]
     positional = signature.positional
-    variables: dict[str, Any] = {name: value for (name, _), value in zip(positional, args, strict=False)}
-    rest = kwargs.get(REST)
-    left = {name: value for name, value in kwargs.items() if name != REST}
+    variables: dict[str, Any] = dict(zip(signature.names, args, strict=False))
+    left = dict(kwargs)
+    rest = left.pop(REST, None)
     if len(args) < len(positional):
         _bind_left(machine, positional[len(args) :], variables, left, rest, frame, defaults)
     if signature.star is not None:
@@ -120,10 +120,11 @@ def _bind_left(
 class _Signature:
     """The parameters of a function, by name: those that may be given by place, with their defaults, and the others."""
 
-    __slots__ = ("by_name", "positional", "star", "stars")
+    __slots__ = ("by_name", "names", "positional", "star", "stars")
 
     def __init__(self, parameters: cst.Parameters) -> None:
         self.positional = [(item.name.value, item.default) for item in (*parameters.posonly_params, *parameters.params)]
+        self.names = [name for name, _ in self.positional]
         self.star = parameters.star_arg.name.value if isinstance(parameters.star_arg, cst.Param) else None
         self.by_name = [(item.name.value, item.default) for item in parameters.kwonly_params]
         self.stars = parameters.star_kwarg.name.value if parameters.star_kwarg is not None else None
@@ -266,17 +267,17 @@ def run_initialiser(
         return False
 
     whole = function.info.name == "__post_init__"  # what it reads of the fields depends on what it has set before
-    cache = ("pruned", function.module.name, function.info.line, cls.info.name, name)
-    body, asides = machine.memo.get(cache, (None, frozenset()))
-    if body is None:
+    # The same for each run, and each class with these bases.
+    told, pruned = function.module.told, ("pruned", function.info.line, class_mro(machine, cls).key, name)
+    if pruned not in told:
         block = node.body
         assert isinstance(block, cst.IndentedBlock | cst.SimpleStatementSuite)
         statements = block.body if isinstance(block, cst.IndentedBlock) else [cst.SimpleStatementLine(block.body)]
-        effects = machine.memo.setdefault(("effects", function.module.name, function.info.line), {})
+        effects = told.setdefault(("effects", function.info.line), {})
         aside: set[cst.BaseStatement] = set()
-        body = statements if whole else prune(statements, receiver, name, sets_it, effects, _names(parameters), aside)
-        asides = frozenset(aside)
-        machine.memo[cache] = body, asides
+        kept = statements if whole else prune(statements, receiver, name, sets_it, effects, _names(parameters), aside)
+        told[pruned] = kept, frozenset(aside)
+    body, asides = told[pruned]
     if not body:
         return MISSING
     frame = Frame(

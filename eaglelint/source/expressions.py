@@ -123,9 +123,9 @@ def _name(node: cst.Name, piece: Slice) -> Evaluation:
     def run(machine: Machine, frame: Frame) -> Any:
         env: Env | None = frame.env
         while env is not None:
-            if name in env.variables:
-                value = env.variables[name]
-                return machine.current(value) if machine.overwritten else value
+            variables = env.variables
+            if name in variables:
+                return machine.current(variables[name]) if machine.overwritten else variables[name]
             env = env.outer
         return global_value(machine, frame.module, name, stub=frame.stub)
 
@@ -432,7 +432,7 @@ def _boolean(node: cst.BooleanOperation, piece: Slice) -> Evaluation:
             # "unknown and False" is false, "unknown or True" is true, whatever the unknown is; else it decides.
             if truth(attempt[0]) != conjunction or not isinstance(left, Unknown):
                 return not conjunction
-            return replace(left, of=joined(left, word, attempt[0])) if left.of else left
+            return left.named(joined(left, word, attempt[0])) if left.of else left
         expression = joined(left, word, attempt[0]) if attempt is not None else ""
         return Unknown(left.why if isinstance(left, Unknown) else "a condition that is not known", of=expression)
 

@@ -87,9 +87,13 @@ class Heap:
         """Undo everything since ``mark``; returns what ``replay`` needs to do it again."""
         redo: Redo = []
         undone = self._log[mark.length :]
+        if not undone:
+            return redo
         del self._log[mark.length :]
+        born = self._born
         for container, key, old in reversed(undone):
-            if self._is_younger(container, mark):
+            birth = born.get(id(container))
+            if birth is not None and birth[0] >= mark.time and birth[1] is container:
                 continue  # it keeps what the undone path left in it, to be compared and taken up with that path
             if id(container) in self.world.held:
                 self.world.changing(container, None if key is _MISSING else key)
@@ -119,9 +123,9 @@ class Heap:
         """The final value of every place that existed at ``mark`` and was changed since."""
         final: dict[tuple[Any, Any], Any] = {}
         for container, key, new in redo:
-            if isinstance(container, CacheList) or self._is_younger(container, mark):
+            if type(container) is CacheList or self._is_younger(container, mark):
                 continue
-            if isinstance(container, CacheDict):
+            if type(container) is CacheDict:
                 if hasattr(new, "lazy"):
                     final[self.name_of(container), Lazily(key)] = new
                 continue

@@ -207,12 +207,13 @@ def _variable_after(
 
 
 class Lineage(list["ClassValue | str"]):
-    """A class and its bases in order. ``found`` is what was looked up along them."""
+    """A class and its bases in order. ``found`` is what was looked up along them; ``key`` tells them from others."""
 
-    __slots__ = ("found",)
+    __slots__ = ("found", "key")
 
     def __init__(self, entries: list[ClassValue | str]) -> None:
         super().__init__(entries)
+        self.key = tuple(entry if isinstance(entry, str) else entry.info for entry in entries)
         self.found: dict[tuple[str, str], Any] = {}
 
 
@@ -343,6 +344,8 @@ def get_attribute(machine: Machine, receiver: Any, name: str, site: Site | None 
     if type(receiver) is Instance:
         return _instance_attribute(machine, receiver, name)
     match receiver:
+        case External():
+            return External(f"{receiver.name}.{name}") if receiver.name != "builtins" else External(name)
         case ModuleValue():
             bound = machine.tree.resolve(receiver.module, name)
             if bound is None:
@@ -364,8 +367,6 @@ def get_attribute(machine: Machine, receiver: Any, name: str, site: Site | None 
             if method is None and name == "__setattr__":
                 return Partial(External("builtins.object.__setattr__"), (receiver.receiver,), {})
             return BoundMethod(method, receiver.receiver) if method else External(f"super.{name}")
-        case External():
-            return External(f"{receiver.name}.{name}") if receiver.name != "builtins" else External(name)
         case Tensor() if name == "dtype":
             machine.used_assumptions.add("bfloat16 weights")
             return External("torch.bfloat16")

@@ -238,6 +238,9 @@ class _Limit:
     least: int = 0  # of the steps of this one and all around it
 
 
+_MADE_OF_NOTHING = frozenset((str, int, bool, float, type(None), Tensor, Unknown))
+
+
 class Machine:
     """Runs interpreted code; every mutation, decision and piece of evidence of a run goes through it.
 
@@ -338,9 +341,9 @@ class Machine:
     # --- budget ---
 
     def step(self, site: Site | None = None) -> None:
-        self.steps += 1
-        if self.steps > self.soft_limit:
-            if self.steps > self.budget.steps:
+        self.steps = steps = self.steps + 1
+        if steps > self.soft_limit:
+            if steps > self.budget.steps:
                 raise BudgetExceeded(f"more than {self.budget.steps:,} steps", site)
             raise TooLong
 
@@ -507,26 +510,28 @@ class Machine:
         while pending:
             item = pending.pop()
             container: Any
-            match item:
-                case Instance():
-                    container, inner = item.attrs, [item.payload, item.args, item.kwargs, *item.attrs.values()]
-                case TensorBuffer():
-                    container, inner = item.writes, []
-                case dict():
-                    container, inner = item, list(item.values())
-                case list() | set():
-                    container, inner = item, list(item)
-                case tuple():
-                    pending += item
-                    continue
-                case Partial():
-                    pending += [item.function, *item.args, *item.kwargs.values()]
-                    continue
-                case BoundMethod():
-                    pending.append(item.receiver)
-                    continue
-                case _:
-                    continue
+            kind = type(item)
+            if kind in _MADE_OF_NOTHING:
+                continue
+            if kind is Instance:
+                container, inner = item.attrs, [item.payload, item.args, item.kwargs, *item.attrs.values()]
+            elif kind is tuple:
+                pending += item
+                continue
+            elif isinstance(item, dict):
+                container, inner = item, list(item.values())
+            elif isinstance(item, list | set):
+                container, inner = item, list(item)
+            elif kind is TensorBuffer:
+                container, inner = item.writes, []
+            elif kind is Partial:
+                pending += [item.function, *item.args, *item.kwargs.values()]
+                continue
+            elif kind is BoundMethod:
+                pending.append(item.receiver)
+                continue
+            else:
+                continue
             if self.heap.is_new(container) and id(container) not in made:
                 self.heap.name(container, (origin, count))
                 if isinstance(item, Instance):

@@ -8,22 +8,20 @@ from typing import Any
 
 import libcst as cst
 
-from eaglelint.source.assign import assign, delete
+from eaglelint.source.assign import assign
 from eaglelint.source.calls import call_value, run_context
 from eaglelint.source.conditions import condition_of, decided, texts_of
 from eaglelint.source.construct import default_values
 from eaglelint.source.dead_ends import leads_nowhere, noting
 from eaglelint.source.expressions import evaluate, iterate, truth
-from eaglelint.source.index import Import
-from eaglelint.source.lookup import MISSING, class_mro, get_attribute, import_value
+from eaglelint.source.lookup import MISSING, get_attribute
 from eaglelint.source.machine import UNCLEAR, Machine, NeedsDecision, Raised, TooLong, same_net
-from eaglelint.source.operators import binary
 from eaglelint.source.same import NotJoinable, join
-from eaglelint.source.slices import Site
+from eaglelint.source.slices import Site, Slice
+from eaglelint.source.small_statements import Flow, Runner, prepare_line
 from eaglelint.source.values import (
     BoundMethod,
     Choice,
-    ClassValue,
     Closure,
     ContextCall,
     Frame,
@@ -37,9 +35,6 @@ from eaglelint.source.walk import children
 
 __all__ = ["Flow", "run_block", "run_function_body"]
 
-# How a block ended: None at its end, else ("return", value), ("break", None) or ("continue", None).
-Flow = tuple[str, Any] | None
-
 _MAX_LOOP = 4096
 _MAX_WHILE = 256
 
@@ -51,23 +46,40 @@ def run_function_body(machine: Machine, node: cst.FunctionDef, frame: Frame) -> 
 
 def run_suite(machine: Machine, suite: cst.BaseSuite, frame: Frame) -> Flow:
     if type(suite) is cst.SimpleStatementSuite:
-        return _run_small(machine, suite.body, frame)
+        return _runner(suite, frame.slice)(machine, frame)
     return run_block(machine, suite.body, frame)  # type: ignore[arg-type]
 
 
 def run_block(machine: Machine, body: Sequence[cst.BaseStatement], frame: Frame) -> Flow:
+    prepared = frame.slice.prepared
     for statement in body:
         machine.step()
         if frame.asides and statement in frame.asides:
             _run_aside(machine, statement, frame)
             continue
-        if type(statement) is cst.SimpleStatementLine:  # isinstance is slow for what is of another abstract class
-            flow = _run_small(machine, statement.body, frame)
-        else:
-            runner = _COMPOUND.get(type(statement))
-            flow = runner(machine, statement, frame) if runner else None
+        known = prepared.get(id(statement))
+        flow = (known[1] if known is not None else _runner(statement, frame.slice))(machine, frame)
         if flow is not None:
             return flow
+    return None
+
+
+def _runner(statement: cst.BaseStatement | cst.SimpleStatementSuite, piece: Slice) -> Runner:
+    """What runs a statement, or several on one line, of that slice."""
+    known = piece.prepared.get(id(statement))
+    if known is None:
+        known = piece.prepared[id(statement)] = statement, _prepare(statement, piece)
+    return known[1]
+
+
+def _prepare(statement: cst.BaseStatement | cst.SimpleStatementSuite, piece: Slice) -> Runner:
+    if isinstance(statement, cst.SimpleStatementLine | cst.SimpleStatementSuite):
+        return prepare_line(statement.body, piece)
+    runner = _COMPOUND.get(type(statement), _run_nothing)
+    return lambda machine, frame: runner(machine, statement, frame)
+
+
+def _run_nothing(machine: Machine, statement: cst.BaseStatement, frame: Frame) -> Flow:
     return None
 
 
@@ -92,103 +104,6 @@ def _run_aside(machine: Machine, statement: cst.BaseStatement, frame: Frame) -> 
         given_up.add(statement)
     else:
         machine.heap.replay(attempt[1])
-
-
-def _run_small(machine: Machine, body: Sequence[cst.BaseSmallStatement], frame: Frame) -> Flow:
-    for statement in body:
-        runner = _SMALL.get(type(statement))
-        flow = runner(machine, statement, frame) if runner is not None else None
-        if flow is not None:
-            return flow
-    return None
-
-
-def _run_expression(machine: Machine, statement: cst.Expr, frame: Frame) -> Flow:
-    machine.statement = statement.value
-    evaluate(machine, statement.value, frame)
-    return None
-
-
-def _run_assign(machine: Machine, statement: cst.Assign, frame: Frame) -> Flow:
-    value = evaluate(machine, statement.value, frame)
-    for target in statement.targets:
-        assign(machine, target.target, value, frame)
-    return None
-
-
-def _run_annotated(machine: Machine, statement: cst.AnnAssign, frame: Frame) -> Flow:
-    if statement.value is not None:
-        assign(machine, statement.target, evaluate(machine, statement.value, frame), frame)
-    return None
-
-
-def _run_augmented(machine: Machine, statement: cst.AugAssign, frame: Frame) -> Flow:
-    operator = type(statement.operator).__name__.removesuffix("Assign")
-    left = evaluate(machine, statement.target, frame)
-    right = evaluate(machine, statement.value, frame)
-    result = binary(machine, operator, left, right, Site(frame.slice, statement), in_place=True)
-    if isinstance(left, Tensor) and isinstance(result, Tensor):
-        result = machine.overwrite(left, result)
-    assign(machine, statement.target, result, frame)
-    return None
-
-
-def _run_return(machine: Machine, statement: cst.Return, frame: Frame) -> Flow:
-    return ("return", None if statement.value is None else evaluate(machine, statement.value, frame))
-
-
-def _run_raise(machine: Machine, statement: cst.Raise, frame: Frame) -> Flow:
-    raise _raised(machine, statement, frame)
-
-
-def _run_assert(machine: Machine, statement: cst.Assert, frame: Frame) -> Flow:
-    if truth(evaluate(machine, statement.test, frame)) is False:
-        text = None if statement.msg is None else evaluate(machine, statement.msg, frame)
-        said = text if isinstance(text, str) else frame.slice.code(statement.test)
-        raise Raised("AssertionError", said, Site(frame.slice, statement), explicit=True)
-    return None
-
-
-def _run_del(machine: Machine, statement: cst.Del, frame: Frame) -> Flow:
-    delete(machine, statement.target, frame)
-    return None
-
-
-def _run_nonlocal(machine: Machine, statement: cst.Nonlocal, frame: Frame) -> Flow:
-    for item in statement.names:
-        outer = frame.env.outer.find(item.name.value) if frame.env.outer is not None else None
-        frame.env.elsewhere = {**(frame.env.elsewhere or {}), item.name.value: outer}
-    return None
-
-
-def _run_global(machine: Machine, statement: cst.Global, frame: Frame) -> Flow:
-    for item in statement.names:
-        frame.env.elsewhere = {**(frame.env.elsewhere or {}), item.name.value: None}
-    return None
-
-
-def _raised(machine: Machine, statement: cst.Raise, frame: Frame) -> Raised:
-    site = Site(frame.slice, statement)
-    if statement.exc is None:
-        return Raised("Exception", "raised again", site)
-    target = statement.exc.func if isinstance(statement.exc, cst.Call) else statement.exc
-    cls = evaluate(machine, target, frame)
-    parents: list[str] = []
-    if isinstance(cls, ClassValue):
-        for entry in class_mro(machine, cls):
-            name = entry if isinstance(entry, str) else entry.info.name
-            parents += Raised(name.rsplit(".", 1)[-1], "", None).kinds
-    kind = frame.slice.code(target).rsplit(".", 1)[-1]
-    return Raised(kind, _said(machine, statement.exc, frame), site, parents, explicit=True)
-
-
-def _said(machine: Machine, exception: cst.BaseExpression, frame: Frame) -> str:
-    """The message of an exception where it is known, else the exception as it is written."""
-    if isinstance(exception, cst.Call) and exception.args:
-        attempt = machine.try_out(lambda: evaluate(machine, exception.args[0].value, frame))
-        if attempt is not None and isinstance(attempt[0], str):
-            return attempt[0]
-    return frame.slice.code(exception)
 
 
 # --- conditions ----------------------------------------------------------------------------------------------------
@@ -684,41 +599,6 @@ def _run_def(machine: Machine, statement: cst.FunctionDef, frame: Frame) -> Flow
     return None
 
 
-def _run_import(machine: Machine, statement: cst.Import | cst.ImportFrom, frame: Frame) -> Flow:
-    if isinstance(statement, cst.Import):
-        for alias in statement.names:
-            dotted = frame.slice.code(alias.name)
-            bound = alias.asname.name.value if alias.asname and isinstance(alias.asname.name, cst.Name) else None
-            name = dotted if bound else dotted.split(".", 1)[0]
-            frame.env.variables[bound or name] = import_value(machine, frame.module, Import(name, None))
-        return None
-    if isinstance(statement.names, cst.ImportStar):
-        return None
-    module = frame.slice.code(statement.module) if statement.module is not None else ""
-    for alias in statement.names:
-        name = alias.name.value if isinstance(alias.name, cst.Name) else frame.slice.code(alias.name)
-        local = alias.asname.name.value if alias.asname and isinstance(alias.asname.name, cst.Name) else name
-        found = Import(module, name, len(statement.relative))
-        frame.env.variables[local] = import_value(machine, frame.module, found)
-    return None
-
-
-_SMALL: dict[type[cst.BaseSmallStatement], Callable[[Machine, Any, Frame], Flow]] = {
-    cst.Expr: _run_expression,
-    cst.Assign: _run_assign,
-    cst.AnnAssign: _run_annotated,
-    cst.AugAssign: _run_augmented,
-    cst.Return: _run_return,
-    cst.Break: lambda machine, statement, frame: ("break", None),
-    cst.Continue: lambda machine, statement, frame: ("continue", None),
-    cst.Raise: _run_raise,
-    cst.Assert: _run_assert,
-    cst.Del: _run_del,
-    cst.Import: _run_import,
-    cst.ImportFrom: _run_import,
-    cst.Nonlocal: _run_nonlocal,
-    cst.Global: _run_global,
-}
 _COMPOUND: dict[type[cst.BaseStatement], Callable[[Machine, Any, Frame], Flow]] = {
     cst.If: _run_if,
     cst.For: _run_for,

@@ -5,11 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 from eaglelint.source.machine import Machine
-from eaglelint.source.values import Branch, Input, LayerOutput, Opaque, Tensor
+from eaglelint.source.values import (
+    BoundMethod,
+    Branch,
+    ClassValue,
+    External,
+    Function,
+    Input,
+    Instance,
+    LayerOutput,
+    Opaque,
+    Tensor,
+    Unknown,
+)
 
 __all__ = ["carries_stream", "tensors_in", "tensors_of"]
 
 _DEEPEST = 5
+_LEAVES = frozenset((str, int, bool, float, type(None), Unknown, Instance, External, ClassValue, Function, BoundMethod))
 
 
 def carries_stream(machine: Machine, tensor: Tensor) -> bool:
@@ -40,6 +53,8 @@ def tensors_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
 def _collect(values: Any, found: list[Tensor], depth: int) -> None:
     for value in values:
         kind = type(value)
+        if kind in _LEAVES:
+            continue
         if kind is Tensor:
             found.append(value)
         elif kind is LayerOutput:

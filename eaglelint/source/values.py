@@ -203,6 +203,10 @@ class Unknown:
     key: str = field(default="", compare=False)  # where it would stand in the target's config
     of: str = ""  # the expression of the target's config whose value it is: where two have the same, they are the same
 
+    def named(self, of: str) -> Unknown:
+        """The same value with an expression."""
+        return Unknown(self.why, self.present, self.choice, self.key, of)
+
 
 @dataclass(slots=True, unsafe_hash=True)
 class External:

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from eaglelint.source.collectives import COLLECTIVE
+from eaglelint.source.collectives import is_collective
 from eaglelint.trace.boundaries import Boundaries
 from eaglelint.trace.conditions import Guard, conjuncts, guard_text
 from eaglelint.trace.graph import Node, Scope, take
@@ -284,7 +284,7 @@ class Known:
             if axis == 0 and not part.every:  # pieces of one state
                 return replace(part, rows="")
             return replace(part, axis=axis)
-        if COLLECTIVE.fullmatch(name) and node.args:
+        if is_collective(name) and node.args:
             return self.value(node.args[0], scope, inside)
         if isinstance(node.func, ast.Attribute) and name in _COPIES:
             return self.value(node.func.value, scope, inside)
