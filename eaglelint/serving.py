@@ -290,7 +290,7 @@ def open_source(
     handle = shared.handles.get(key)
     if handle is None or not handle.source.tree.snapshot.holds():
         seen = snapshot or Snapshot(active_store(), lasting=shared.lasting)
-        tree = SourceTree((package.parent,), relative_to=shown_from, snapshot=seen)
+        tree = SourceTree((package.parent,), relative_to=shown_from, snapshot=seen, outlines=True)
         handle = EngineHandle(engine, EngineSource(engine.name, package, package_version(package), tree))
         shared.handles[key] = handle
     return handle

@@ -62,7 +62,7 @@ def life_of(
 
 def _in_function(path: Path, text: str, position: Position, word: str) -> str:
     """The symbol of a name where it stands: a local variable of one function is not that of another."""
-    from eaglelint.trace.outline import Outline, Unparsable
+    from eaglelint.source.outline import Outline, Unparsable
 
     try:
         block = Outline(path, str(path), text.encode("utf-8", "replace")).innermost(position.line)

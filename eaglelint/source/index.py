@@ -1,19 +1,25 @@
 """The symbol index of one Python file: which classes, functions, imports and assignments it has, and on which lines.
 
-Built with ``ast`` because it is the fastest parser there is; nothing else in eaglelint uses ``ast``. What is
-found here is parsed again, function by function and only on demand, by libcst (slices.py).
+Built with ``ast`` because it is the fastest parser there is. What is found here is parsed again, function by function
+and only on demand, by libcst (slices.py).
 """
 
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-__all__ = ["ClassInfo", "FileIndex", "FunctionInfo", "Import", "index_source"]
+from eaglelint.source.outline import Outline, Unparsable
+
+__all__ = ["ClassInfo", "FileIndex", "FunctionInfo", "Import", "index_outline", "index_source"]
 
 _MAX_SOURCE_BYTES = 8 * 1024 * 1024
+_ENCODING = re.compile(rb"(?:[^\n]*\n)?[^\n]*coding")
+_GOES_ON = re.compile(rb"\\\r?\n[ \t]{0,4}\S")  # after a backslash, at the indentation of a statement
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,6 +88,25 @@ def index_source(source: bytes) -> FileIndex:
     """
     if len(source) > _MAX_SOURCE_BYTES:
         raise SyntaxError(f"larger than {_MAX_SOURCE_BYTES // 1024 // 1024} MiB")
+    return _index(source)
+
+
+def index_outline(source: bytes) -> FileIndex:
+    """The same in less than half the time, without a look into functions: one that is no Python is not noticed.
+
+    Raises:
+        SyntaxError: What is outside of the functions is not Python.
+    """
+    if _ENCODING.match(source) or b"\0" in source or _GOES_ON.search(source):
+        return index_source(source)
+    try:
+        source.decode()
+        return _index(Outline(Path(), "", source).without_bodies())
+    except (SyntaxError, UnicodeDecodeError, Unparsable):
+        return index_source(source)  # the cut is not believed
+
+
+def _index(source: bytes | str) -> FileIndex:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

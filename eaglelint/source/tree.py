@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from eaglelint.source.index import ClassInfo, FileIndex, FunctionInfo, Import, index_source
+from eaglelint.source.index import ClassInfo, FileIndex, FunctionInfo, Import, index_outline, index_source
 from eaglelint.source.slices import Slice, parse_slice
 from eaglelint.source.snapshot import Dependency, Snapshot
 
@@ -32,13 +33,40 @@ class SourceModule:
     _texts: dict[tuple[int, int], str] = field(default_factory=dict)
     _rebound: frozenset[str] | None = None
     told: dict[Any, Any] = field(default_factory=dict)  # what was told from its text alone, by what that is about
+    # Told that the file is no Python after all, where its functions were not looked into.
+    _broken: Callable[[SyntaxError], None] | None = None
 
     def slice(self, line: int, end_line: int) -> Slice:
-        """The statements on these lines, parsed by libcst; parsed once."""
+        """The statements on these lines, parsed by libcst; parsed once.
+
+        A function that is no Python is one that raises a SyntaxError.
+
+        Raises:
+            SyntaxError: libcst does not take what Python takes.
+        """
         key = (line, end_line)
         if key not in self._slices:
-            self._slices[key] = parse_slice(self.display, self.lines, line, end_line)
+            try:
+                self._slices[key] = parse_slice(self.display, self.lines, line, end_line)
+            except SyntaxError:
+                raising = self._raising(line, end_line)
+                if raising is None:
+                    raise
+                self._slices[key] = raising
         return self._slices[key]
+
+    def _raising(self, line: int, end_line: int) -> Slice | None:
+        """What stands for a function in a file that is no Python, which is told now; None where the file is."""
+        name = re.search(r"\bdef[ \t]+(\w+)", self.text(line, end_line))
+        if self._broken is None or name is None:
+            return None
+        try:
+            index_source("".join(self.lines).encode())
+        except SyntaxError as error:
+            self._broken(error)
+            stub = [f"def {name[1]}(*args, **kwargs):\n", f"    raise SyntaxError({str(error)!r})\n"]
+            return parse_slice(self.display, [*[""] * (line - 1), *stub], line, line + 1)
+        return None
 
     @property
     def rebound(self) -> frozenset[str]:
@@ -80,11 +108,18 @@ class SourceTree:
     """Modules under one or more roots. A root is the directory that stands *above* a top-level package."""
 
     def __init__(
-        self, roots: tuple[Path, ...], *, relative_to: Path | None = None, snapshot: Snapshot | None = None
+        self,
+        roots: tuple[Path, ...],
+        *,
+        relative_to: Path | None = None,
+        snapshot: Snapshot | None = None,
+        outlines: bool = False,
     ) -> None:
+        """``outlines``: functions are looked into when they are asked for, not when a file is read."""
         self.roots = roots
         self.relative_to = relative_to or Path.cwd()
         self.snapshot = snapshot or Snapshot()
+        self.outlines = outlines
         self.unreadable: dict[str, str] = {}
         # What was looked up before, and what it rests on: whoever looks it up again rests on the same.
         self._modules: dict[str, tuple[SourceModule | None, _Rests]] = {}
@@ -256,13 +291,19 @@ class SourceTree:
         display = self.display(path)
         try:
             source = self.snapshot.read(path)
-            index = index_source(source)
+            index = index_outline(source) if self.outlines else index_source(source)
             text = source.decode("utf-8-sig", errors="replace")
         except (OSError, SyntaxError) as error:
-            line = getattr(error, "lineno", None)
-            where = f"{display}:{line}" if line else display
-            self.unreadable[display] = f"{where}: {getattr(error, 'msg', None) or error}"
+            self._note_unreadable(display, error)
             return None
         # Not splitlines(): it also splits at form feeds, which Python's own line numbers do not count.
         lines = [line + "\n" for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n")]
-        return SourceModule(name, path, display, lines, index, is_package)
+        module = SourceModule(name, path, display, lines, index, is_package)
+        if self.outlines:
+            module._broken = partial(self._note_unreadable, display)
+        return module
+
+    def _note_unreadable(self, display: str, error: OSError | SyntaxError) -> None:
+        line = getattr(error, "lineno", None)
+        where = f"{display}:{line}" if line else display
+        self.unreadable[display] = f"{where}: {getattr(error, 'msg', None) or error}"

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 from eaglelint.engines.base import EngineSource
 from eaglelint.finding import Position, Span
+from eaglelint.source.nodes import all_nodes, dotted
+from eaglelint.source.outline import Outline, Unparsable
 from eaglelint.survey.facts import JoinedWhileNone, Place
 from eaglelint.trace.graph import CallSite, Node
 from eaglelint.trace.links import Links
-from eaglelint.trace.nodes import all_nodes, dotted
 from eaglelint.trace.nullness import Nullness
-from eaglelint.trace.outline import Outline, Unparsable
 from eaglelint.trace.project import Project
 
 __all__ = ["joined_while_none"]

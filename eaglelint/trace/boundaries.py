@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
+from eaglelint.source.nodes import all_nodes
 from eaglelint.trace.graph import Scope
-from eaglelint.trace.nodes import all_nodes
 
 __all__ = ["Boundaries", "Boundary"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import re
 
+from eaglelint.source.outline import Outline
 from eaglelint.trace.filling import Filling
 from eaglelint.trace.graph import CallSite, Edge, Scope
 from eaglelint.trace.makers import instance_names, loaded_attributes
-from eaglelint.trace.outline import Outline
 from eaglelint.trace.outside import OF_TENSORS
 from eaglelint.trace.project import Class, Def, Project
 from eaglelint.trace.reading import MOST_FUNCTIONS

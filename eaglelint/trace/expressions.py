@@ -6,10 +6,10 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from eaglelint.source.nodes import children
 from eaglelint.trace.conditions import Guard
 from eaglelint.trace.graph import CallSite, Node, Source
 from eaglelint.trace.keys import container, fallback, key_argument
-from eaglelint.trace.nodes import children
 from eaglelint.trace.sources import dotted_path, unwrap, wrap
 
 if TYPE_CHECKING:

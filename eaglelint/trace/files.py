@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from eaglelint.overlay import read_bytes
+from eaglelint.source.outline import Outline, Unparsable
 from eaglelint.source.snapshot import Snapshot
-from eaglelint.trace.outline import Outline, Unparsable
 
 __all__ = ["Files"]
 

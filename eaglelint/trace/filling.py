@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from eaglelint.source.outline import Block, Outline
 from eaglelint.trace.graph import CallSite, Edge, Node, Scope
-from eaglelint.trace.outline import Block, Outline
 from eaglelint.trace.outside import Outside
 from eaglelint.trace.project import Project
 

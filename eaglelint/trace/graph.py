@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
+from eaglelint.source.outline import Block, Function, Outline
 from eaglelint.trace.conditions import Guard
-from eaglelint.trace.outline import Block, Function, Outline
 from eaglelint.trace.project import Class
 
 __all__ = ["CallSite", "Edge", "Graph", "Node", "Scope", "Source", "take"]

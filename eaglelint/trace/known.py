@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from eaglelint.source.collectives import is_collective
+from eaglelint.source.nodes import all_nodes, dotted
 from eaglelint.trace.boundaries import Boundaries
 from eaglelint.trace.conditions import Guard, conjuncts, guard_text
 from eaglelint.trace.graph import Node, Scope, take
 from eaglelint.trace.links import Links
-from eaglelint.trace.nodes import all_nodes, dotted
 from eaglelint.trace.project import Class
 
 __all__ = ["Known"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from eaglelint.trace.outline import Outline
+from eaglelint.source.outline import Outline
 from eaglelint.trace.project import Class, Project
 
 __all__ = ["instance_names", "loaded_attributes"]

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import ast
 
+from eaglelint.source.nodes import all_nodes
+from eaglelint.source.outline import Outline, Unparsable
 from eaglelint.trace.conditions import Members, guard_text
 from eaglelint.trace.graph import CallSite, Node, Scope
 from eaglelint.trace.links import Links
-from eaglelint.trace.nodes import all_nodes
 from eaglelint.trace.none_values import DEEPEST, default_is_none
-from eaglelint.trace.outline import Outline, Unparsable
 from eaglelint.trace.path_walk import MOST_PATHS, PathWalk, Run, TooManyPaths
 from eaglelint.trace.paths import Condition, Handed, Null, Path, Test, handed_to, is_none, merged, opposite
 from eaglelint.trace.types import Place

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from eaglelint.source.nodes import all_nodes, children
+from eaglelint.source.outline import characters
 from eaglelint.trace.conditions import Members, conjuncts
 from eaglelint.trace.graph import Scope
-from eaglelint.trace.nodes import all_nodes, children
 from eaglelint.trace.none_values import null_of
-from eaglelint.trace.outline import characters
 from eaglelint.trace.paths import Condition, Path, Test, merged
 
 if TYPE_CHECKING:

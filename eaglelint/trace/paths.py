@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
+from eaglelint.source.nodes import all_nodes
 from eaglelint.trace.graph import Scope
-from eaglelint.trace.nodes import all_nodes
 
 __all__ = ["Condition", "Handed", "Null", "Path", "Test", "handed_to", "is_none", "merged", "opposite"]
 

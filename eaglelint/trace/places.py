@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from eaglelint.source.outline import characters
 from eaglelint.trace.conditions import Guard
 from eaglelint.trace.graph import CallSite, Edge, Graph, Node, Scope
-from eaglelint.trace.outline import characters
 from eaglelint.trace.sources import dotted_path
 
 __all__ = ["Env", "Places", "note"]

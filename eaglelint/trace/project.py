@@ -10,11 +10,11 @@ from functools import cached_property, partial
 from pathlib import Path
 
 from eaglelint.forks import begin
+from eaglelint.source.nodes import all_nodes
+from eaglelint.source.outline import Block, Function, Outline, Unparsable
 from eaglelint.source.snapshot import Snapshot
 from eaglelint.trace.files import Files
 from eaglelint.trace.headers import Headers, headers_in
-from eaglelint.trace.nodes import all_nodes
-from eaglelint.trace.outline import Block, Function, Outline, Unparsable
 
 __all__ = ["Class", "Def", "External", "Module", "Project", "Variable", "imports_of"]
 

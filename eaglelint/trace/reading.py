@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from eaglelint.source.outline import Block, Outline, Unparsable
 from eaglelint.trace.graph import Graph, Scope
-from eaglelint.trace.outline import Block, Outline, Unparsable
 from eaglelint.trace.project import Class, Project
 from eaglelint.trace.scopes import read_scope
 from eaglelint.trace.types import Place, Types

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
+from eaglelint.source.nodes import all_nodes, children
 from eaglelint.trace.expressions import evaluate
 from eaglelint.trace.graph import Edge, Graph, Scope
-from eaglelint.trace.nodes import all_nodes, children
 from eaglelint.trace.project import imports_of
 from eaglelint.trace.walk import Walker, defaults
 

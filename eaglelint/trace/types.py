@@ -6,9 +6,9 @@ import ast
 import re
 from collections.abc import Iterator
 
+from eaglelint.source.nodes import all_nodes
+from eaglelint.source.outline import Block, Outline, Unparsable
 from eaglelint.trace.conditions import Members
-from eaglelint.trace.nodes import all_nodes
-from eaglelint.trace.outline import Block, Outline, Unparsable
 from eaglelint.trace.project import Class, Def, External, Meaning, Module, Project, imports_of
 
 __all__ = ["Place", "Types"]

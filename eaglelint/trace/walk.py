@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from eaglelint.source.nodes import all_nodes, children
 from eaglelint.trace.conditions import Guard
 from eaglelint.trace.expressions import evaluate
 from eaglelint.trace.graph import Edge, Graph, Scope, Source
-from eaglelint.trace.nodes import all_nodes, children
 from eaglelint.trace.places import Env
 from eaglelint.trace.statements import Statements
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, is_dataclass
+from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
 import pytest
 
-from eaglelint.source.index import Import, index_source
+from eaglelint.source.index import Import, index_outline, index_source
 
 
 def index(text: str):  # type: ignore[no-untyped-def]
@@ -194,3 +196,49 @@ def test_what_a_class_of_its_base_s_name_inherits(interpret: Any) -> None:
         llama="class Layer:\n    def __init__(self, n):\n        self.heads = 2 * n\n",
     )
     assert found == (6, 1)
+
+
+SHAPES = [
+    "def f(a, b=(1, 2)):\n    return a\n\n\nX = 1\n",
+    "@decorated(\n    1\n)\nasync def f(\n    a,\n) -> dict[\n    str, int\n]:  # said\n    x = [\n1,\n]\n    return x\nY = 2\n",
+    'class A(B[int], C):\n    """def no():"""\n\n    x: int = 1\n\n    @property\n    def p(self): return 1\n\n    @p.setter\n    def p(self, v):\n        self.v = v\n    # after\n\n    y = 2\n',
+    'def f():\n    """\nX = 1\ndef g():\n    """\n    def inner():\n        pass\n    class Inner:\n        pass\n\n\nZ = f()\n',
+    'def f():\n    return """\ndef g():\n    pass\n"""\n\ndef h(): return [\n    1,\n]\nW = 1\n',
+    'def f(): """one\nline"""\n\nV = 1\n',
+    "if A:\n    def f():\n        return 1\n    X = 1\nelse:\n    from b import f\nX[0] = f()\n",
+    "try:\n    import a\nexcept ImportError:\n    def a():\n        pass\n\n\nwith a() as b:\n    def c():\n        d = 1\n",
+    "def f():\n    x = 1 + \\\n2\n    return x\n\n\nU = 1\n",
+    "def f():\n    x = (1 +\n2)\n    return x\n\n\ndef g():\n\treturn 1\n",
+    "def f():\n    pass\n    # the end\n\n# of all",
+    "# -*- coding: latin-1 -*-\ndef f():\n    return '\\xe9'\n",
+    "def f():\r\n    return 1\r\n\r\nX = 1\r\n",
+    "class A:\n    def f(self):\n        match self:\n            case 1:\n                return 2\n    def g(self):\n        return lambda: (\n            1)\n",
+]
+
+
+@pytest.mark.parametrize("text", SHAPES)
+def test_an_index_without_a_look_into_functions(text: str) -> None:
+    """It is the same as that of the whole file."""
+    assert told(index_outline(text.encode())) == told(index_source(text.encode()))
+
+
+def test_every_module_of_eaglelint() -> None:
+    for path in (Path(__file__).parents[2] / "eaglelint").rglob("*.py"):
+        assert told(index_outline(path.read_bytes())) == told(index_source(path.read_bytes())), path
+
+
+def told(found: Any) -> Any:
+    """An index as plain data: its classes and functions are equal to none but themselves."""
+    if isinstance(found, dict):
+        return {name: told(value) for name, value in found.items()}
+    if isinstance(found, list | tuple):
+        return [told(value) for value in found]
+    return [told(getattr(found, each.name)) for each in fields(found)] if is_dataclass(found) else found
+
+
+@pytest.mark.parametrize(
+    "source", [b"def f(:\n", b"x = '\xff'\n", b"x = 1\x00\n", b"if True:\nx = 1\n", b"def f():\nx = 1\n"]
+)
+def test_what_is_no_python_outside_of_functions(source: bytes) -> None:
+    with pytest.raises(SyntaxError):
+        index_outline(source)

@@ -145,3 +145,37 @@ def test_two_roots(tmp_path: Path) -> None:
     module = tree.module_at(tmp_path / "one/a.py")
     assert module is tree.module("a") and set(module.index.assignments) == {"X"}  # type: ignore[union-attr]
     assert tree.module_at(tmp_path.parent / "elsewhere.py") is None
+
+
+BROKEN = """\
+def sound():
+    return 1
+
+
+def broken():
+    return = 2
+
+
+class Holder:
+    def method(self, x):
+        return x +
+"""
+
+
+def test_a_function_that_is_no_python(sources: Any, tmp_path: Path) -> None:
+    """In a tree whose functions are not looked into, the file is named once one is asked for; it raises."""
+    sources({"mixed.py": BROKEN})
+    tree = SourceTree((tmp_path,), relative_to=tmp_path, outlines=True)
+    module = tree.module("mixed")
+    assert module is not None and tree.unreadable == {}
+    index = module.index
+    lines = {name: (info.line, info.end_line) for name, info in index.functions.items()}
+    assert lines == {"sound": (1, 2), "broken": (5, 6)}
+    module.slice(*lines["sound"])
+    assert tree.unreadable == {}
+    for info in (index.functions["broken"], index.classes["Holder"].methods["method"]):
+        piece = module.slice(info.line, info.end_line)
+        assert piece.module.code.startswith(f"def {info.name}(*args, **kwargs):\n    raise SyntaxError(")
+        assert piece.position(piece.body[0]) == (info.line, 1)
+    assert tree.unreadable == {"mixed.py": "mixed.py:6: invalid syntax"}
+    assert SourceTree((tmp_path,), relative_to=tmp_path).module("mixed") is None

@@ -17,7 +17,7 @@ from functools import cache
 from itertools import accumulate
 from pathlib import Path
 
-from eaglelint.trace.nodes import all_nodes, children
+from eaglelint.source.nodes import all_nodes, children
 
 __all__ = ["Block", "Outline", "Unparsable", "characters"]
 
@@ -29,6 +29,7 @@ _GOES_ON = tuple(map(re.compile, ('"""', "'''", r"\\\n")))  # without one of the
 # Each begins with a literal, so that it is found at the speed of C.
 _HEADERS = (re.compile(r"(def)[ \t]+(\w+)"), re.compile(r"(class)[ \t]+(\w+)"))
 _SHORT_HEADER = re.compile(r"""[^"'#()\[\]{}]*(?:\([^"'#()\[\]{}]*\)[^"'#()\[\]{}]*)?""")
+_BEGINS = re.compile(r":[ \t]*(?:#[^\n]*)?$")  # a suite, on lines of its own
 _DECORATOR = re.compile(r"\n[ \t]*@")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -45,7 +46,10 @@ class Unparsable(Exception):
 
 @dataclass(eq=False, slots=True)
 class Block:
-    """A class or function: ``first`` is its first line with decorators, ``line`` that of its name."""
+    """A class or function: ``first`` is its first line with decorators, ``line`` that of its name.
+
+    ``header`` is the line on which its header ends, where it was cut out.
+    """
 
     kind: str
     name: str
@@ -55,6 +59,7 @@ class Block:
     end: int
     parent: Block | None = None
     children: list[Block] = field(default_factory=list)
+    header: int = 0
 
     @property
     def qualname(self) -> str:
@@ -110,6 +115,17 @@ class Outline:
     def top(self, name: str) -> Block | None:
         """The class or function of that name at the top of the module; the last one, as Python binds it."""
         return next((block for block in reversed(self.blocks) if block.name == name and block.parent is None), None)
+
+    def without_bodies(self) -> str:
+        """The source with a ``pass`` on the last line of each function, in place of what it does."""
+        lines = list(self.lines)
+        for block in self.blocks:
+            if block.kind != "def" or block.outermost is not block:
+                continue
+            if block.header < block.end and _BEGINS.search(lines[block.header - 1]):
+                body = slice(block.header, block.end)
+                lines[body] = [*([""] * (block.end - block.header - 1)), " " * (block.indent + 1) + "pass"]
+        return "\n".join(lines)
 
     # --- parsing on demand ---
 
@@ -255,7 +271,7 @@ class Outline:
 
     def _end(self, text: str, block: Block, breaks: list[int], inside: set[int]) -> int:
         """The last line of code before a statement that is indented no more than the block is."""
-        at = _header_end(self.lines, block.line)  # a header over several lines is no statement of its own
+        at = block.header = _header_end(self.lines, block.line)  # over several lines it is no statement of its own
         after = len(breaks) + 1
         for found in _statement(block.indent).finditer(text, breaks[at] if at < len(breaks) else len(text)):
             number = bisect_right(breaks, found.start())
