@@ -823,7 +823,7 @@ def same_net(
 
     Returns:
         The attributes and items that they do not leave alike, where that does not steer the stream (a flag, a helper
-        made lazily): these are unknown from there on. An object that only one of them came to ask for counts for nothing.
+        made lazily): these are unknown from there on. An object that only one came to ask for counts for nothing.
     """
     unclear = []
     for place in {**left, **right}:
