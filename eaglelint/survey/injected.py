@@ -35,7 +35,7 @@ __all__ = ["Features", "State", "compared", "injected_late"]
 _COUNT = 3  # how many features there are, where the code asks: any number that is less than that of the layers
 _WIDTH = 64  # of a state, where the target's config does not say
 _BELOW = (1, 3)  # how much deeper than the loop over the layers calls are followed on the way to it, at first
-_WAY = 5_000  # steps on that way: 700 in SGLang 0.5.12, 350 in vLLM 0.33.0
+_WAY = 2_000  # steps on that way: 700 in SGLang 0.5.12, 350 in vLLM 0.33.0
 _ITEM, _LENGTH = "an injected feature", "the number of injected features"
 
 
