@@ -174,7 +174,11 @@ def _string(node: cst.SimpleString | cst.ConcatenatedString, piece: Slice) -> Ev
 
     def run(machine: Machine, frame: Frame) -> Any:
         parts = [side(machine, frame) for side in sides]
-        return "".join(parts) if all(isinstance(part, str) for part in parts) else Unknown("a string built at run time")
+        return (
+            "".join(parts)
+            if all(isinstance(part, str) for part in parts)
+            else Unknown("a string built at run time", present=True, text=True)
+        )
 
     return run
 
@@ -205,7 +209,7 @@ def _formatted(node: cst.FormattedString, piece: Slice) -> Evaluation:
             value_of, unformatted, before, plain = part
             value = value_of(machine, frame)
             if not unformatted or not _is_plain(value):
-                return Unknown("a string built at run time")
+                return Unknown("a string built at run time", present=True, text=True)
             texts.append(f"{before}{value}" if plain else f"{before}{value!r}")
         return "".join(texts)
 

@@ -127,11 +127,16 @@ def join(left: Any, right: Any, meeting: Meeting | None = None) -> Any:
         return tuple(join(a, b, meeting) for a, b in zip(left, right, strict=True))
     if meeting is not None and isinstance(left, Tensor) and isinstance(right, Tensor):
         return meeting.join(left, right)
-    if _plain(left) and _plain(right):
+    if (_plain(left) and _plain(right)) or _is_name(left, right) or _is_name(right, left):
         return Unknown("it depends on a condition that is not known")
     if isinstance(left, Instance) and isinstance(right, Instance):
         return _join_instances(left, right)
     raise NotJoinable
+
+
+def _is_name(number: Any, text: Any) -> bool:
+    """Whether a number counts nothing: on the other path it is a string."""
+    return type(number) is int and (isinstance(text, str) or (isinstance(text, Unknown) and text.text))
 
 
 def _join_instances(left: Instance, right: Instance) -> Instance:

@@ -202,6 +202,7 @@ class Unknown:
     choice: Choice | None = field(default=None, compare=False)
     key: str = field(default="", compare=False)  # where it would stand in the target's config
     of: str = ""  # the expression of the target's config whose value it is: where two have the same, they are the same
+    text: bool = field(default=False, compare=False)  # known to be a string
 
     def named(self, of: str) -> Unknown:
         """The same value with an expression."""
