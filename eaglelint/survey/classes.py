@@ -109,7 +109,9 @@ def _survey(engine: Engine, source: EngineSource, binding: Binding, *, stages: b
 
 
 def _request(binding: Binding, ids: LayerIds, deployment: Deployment = DEFAULT, **config: int) -> ServingRequest:
-    data = {**TargetConfig.synthetic(SURVEY_LAYERS).data, **config}
+    data = TargetConfig.synthetic(SURVEY_LAYERS).data
+    sections = {name: {**section, **config} for name, section in data.items() if isinstance(section, dict)}
+    data = {**data, **sections, **config}
     return ServingRequest(binding, SURVEY_LAYERS, data, layer_ids=ids, deployment=deployment)
 
 
