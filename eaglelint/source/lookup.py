@@ -207,12 +207,16 @@ def _variable_after(
 
 
 class Lineage(list["ClassValue | str"]):
-    """A class and its bases in order. ``found`` is what was looked up along them; ``key`` tells them from others."""
+    """A class and its bases in order. ``found`` is what was looked up along them; ``key`` tells them from others.
 
-    __slots__ = ("found", "key")
+    ``asked`` are the names that any run has looked up along them.
+    """
 
-    def __init__(self, entries: list[ClassValue | str]) -> None:
+    __slots__ = ("asked", "found", "key")
+
+    def __init__(self, entries: list[ClassValue | str], asked: set[str]) -> None:
         super().__init__(entries)
+        self.asked = asked
         self.key = tuple(entry if isinstance(entry, str) else entry.info for entry in entries)
         self.found: dict[tuple[str, str], Any] = {}
 
@@ -223,7 +227,8 @@ def class_mro(machine: Machine, cls: ClassValue) -> Lineage:
     cached = machine.memo.get(key)
     if cached is not None:
         return cached  # type: ignore[no-any-return]
-    machine.memo[key] = Lineage([cls])  # a circle ends here
+    asked = machine.tree.asked.setdefault(cls.info, set())
+    machine.memo[key] = Lineage([cls], asked)  # a circle ends here
     sequences: list[list[ClassValue | str]] = []
     direct: list[ClassValue | str] = []
     for base in cls.info.bases:
@@ -234,7 +239,7 @@ def class_mro(machine: Machine, cls: ClassValue) -> Lineage:
         entry: ClassValue | str = value if isinstance(value, ClassValue) else getattr(value, "name", base)
         direct.append(entry)
         sequences.append(list(class_mro(machine, entry)) if isinstance(entry, ClassValue) else [entry])
-    merged = machine.memo[key] = Lineage([cls, *_merge([*sequences, direct])])
+    merged = machine.memo[key] = Lineage([cls, *_merge([*sequences, direct])], asked)
     return merged
 
 
@@ -296,6 +301,7 @@ def find_method(machine: Machine, cls: ClassValue, name: str, after: ClassValue 
         return _method(mro[positions[-1] + 1 :] if positions else [], name)  # the last: it may seem to be its own base
     key = ("method", name)
     if key not in mro.found:
+        mro.asked.add(name)
         mro.found[key] = _method(mro, name)
     return mro.found[key]  # type: ignore[no-any-return]
 
@@ -312,6 +318,7 @@ def find_setter(machine: Machine, cls: ClassValue, name: str) -> Function | None
     mro = class_mro(machine, cls)
     key = ("setter", name)
     if key not in mro.found:
+        mro.asked.add(name)
         owners = [entry for entry in mro if isinstance(entry, ClassValue) and name in entry.info.setters]
         mro.found[key] = Function(owners[0].module, owners[0].info.setters[name], owners[0]) if owners else None
     return mro.found[key]  # type: ignore[no-any-return]
@@ -552,6 +559,7 @@ def class_attribute(machine: Machine, cls: ClassValue, name: str, receiver: Inst
     mro = class_mro(machine, cls)
     key = ("member", name)
     if key not in mro.found:
+        mro.asked.add(name)
         owners = [entry for entry in mro if isinstance(entry, ClassValue) and _has_member(entry, name)]
         mro.found[key] = owners[0] if owners else None
     owner: ClassValue | None = mro.found[key]

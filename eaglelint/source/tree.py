@@ -121,6 +121,7 @@ class SourceTree:
         self.snapshot = snapshot or Snapshot()
         self.outlines = outlines
         self.unreadable: dict[str, str] = {}
+        self.asked: dict[ClassInfo, set[str]] = {}  # the names that runs have looked up along a class and its bases
         # What was looked up before, and what it rests on: whoever looks it up again rests on the same.
         self._modules: dict[str, tuple[SourceModule | None, _Rests]] = {}
         self._bindings: dict[tuple[str, str], tuple[Binding | str | None, _Rests]] = {}

@@ -20,7 +20,7 @@ from eaglelint.survey.injected import injected_late
 from eaglelint.survey.places import place_of, place_of_definition
 from eaglelint.wiring import LayerIds
 
-__all__ = ["SURVEY_LAYERS", "class_facts", "run_of", "survey_classes"]
+__all__ = ["SURVEY_LAYERS", "base_of", "class_facts", "own_names", "run_of", "survey_classes"]
 
 SURVEY_LAYERS = 12
 _MIDDLE = SURVEY_LAYERS // 2
@@ -34,16 +34,17 @@ _OVERLAPPING = {"first_k_dense_replace": 1}
 
 
 def survey_classes(engine: Engine, source: EngineSource, bindings: Sequence[Binding]) -> list[ClassFacts]:
-    """The facts of these classes. One that only renames another is that other under a second name."""
+    """The facts of these classes. One that adds nothing to its base that is asked for is that base by another name."""
     known: dict[ClassInfo, ClassFacts] = {}
     found: list[ClassFacts] = []
     stages_refused = False
     for binding in bindings:
         info = binding.item
         assert isinstance(info, ClassInfo)
-        original = _renamed(source, binding)
-        if original is not None and original in known:
-            facts = _under_another_name(known[original], binding, source)
+        base = base_of(source, binding)
+        if base is not None and base.item in known and own_names(info).isdisjoint(source.tree.asked[base.item]):
+            facts = _under_another_name(known[base.item], binding, source)
+            source.tree.asked[info] = source.tree.asked[base.item]
         else:
             facts = _survey(engine, source, binding, stages=not stages_refused)
             # What an engine's own check refuses, it refuses for all classes.
@@ -167,14 +168,19 @@ def _captured_at(event: Event, home: str) -> Place:
 # --- classes that only rename another ------------------------------------------------------------------------------
 
 
-def _renamed(source: EngineSource, binding: Binding) -> ClassInfo | None:
-    """The class that this one is another name of: its only base, to which it adds nothing."""
+def base_of(source: EngineSource, binding: Binding) -> Binding | None:
+    """The class that this one may be another name of: its only base."""
     info = binding.item
     assert isinstance(info, ClassInfo)
-    if info.methods or info.assignments or info.setters or info.decorators or len(info.bases) != 1:
+    if info.decorators or len(info.bases) != 1:
         return None
     base = source.tree.resolve(binding.module, info.bases[0])
-    return base.item if isinstance(base, Binding) and isinstance(base.item, ClassInfo) else None
+    return base if isinstance(base, Binding) and isinstance(base.item, ClassInfo) else None
+
+
+def own_names(info: ClassInfo) -> frozenset[str]:
+    """What a class defines itself."""
+    return frozenset((*info.methods, *info.assignments, *info.setters))
 
 
 def _under_another_name(facts: ClassFacts, binding: Binding, source: EngineSource) -> ClassFacts:

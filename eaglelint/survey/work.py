@@ -23,7 +23,7 @@ from eaglelint.source.index import ClassInfo
 from eaglelint.source.snapshot import Dependency, Snapshot
 from eaglelint.source.tree import Binding
 from eaglelint.survey.adapters import dropped_keys
-from eaglelint.survey.classes import survey_classes
+from eaglelint.survey.classes import base_of, own_names, survey_classes
 from eaglelint.survey.embeddings import lost_embeddings
 from eaglelint.survey.facts import ClassFacts, EngineFacts
 from eaglelint.survey.graph_modes import refused_graphs
@@ -61,7 +61,8 @@ def survey_file(spec: str, path: Path) -> EngineFacts:
 def _survey(
     spec: str, handle: EngineHandle, classes: Iterable[Binding], processes: int | None, only: Path | None = None
 ) -> EngineFacts:
-    parts = _by_file(classes)
+    classes = list(classes)
+    parts = _parts(handle.source, classes)
     work: list[_Work] = [*parts, *(_FACTS if only is None else ())]
     found: dict[_Work, Any] = {}
     for each in work:
@@ -79,7 +80,10 @@ def _survey(
         engine, source = handle.engine, handle.source
         key = (vars(engine), str(only))
         found["wrappers"] = source.remember("wrappers", key, lambda: wrappers(engine, source, only))
-    surveyed = tuple(facts for part in parts for facts in found[part])
+    by_class = {key: facts for part in parts for key, facts in zip(part.classes, found[part], strict=True)}
+    surveyed = tuple(
+        by_class[binding.module.path, binding.item.name] for binding in classes if binding.item is not None
+    )
     return _engine_facts(handle, surveyed, {what: value for what, value in found.items() if isinstance(what, str)})
 
 
@@ -132,39 +136,52 @@ _FACTS: Mapping[str, Callable[[Engine, EngineSource], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """The target classes of one file, which often rename each other."""
+    """The target classes of one file, which often rename each other, with those of other files that rename them."""
 
-    path: Path
-    names: tuple[str, ...]
+    classes: tuple[tuple[Path, str], ...]
 
 
 _Work = _Part | str  # a part, or the name of one of the facts
+_OWN = frozenset(["__init__", "forward"])  # whoever defines these is a model of its own
 
 
-def _by_file(bindings: Iterable[Binding]) -> list[_Part]:
-    files: dict[Path, list[str]] = {}
+def _parts(source: EngineSource, bindings: Iterable[Binding]) -> list[_Part]:
+    files: dict[Path, list[Binding]] = {}
+    renaming: list[tuple[Binding, Path]] = []
+    bindings = list(bindings)
+    targets = {binding.item for binding in bindings}
     for binding in bindings:
         assert isinstance(binding.item, ClassInfo)
-        files.setdefault(binding.module.path, []).append(binding.item.name)
-    return [_Part(path, tuple(names)) for path, names in files.items()]
+        base = base_of(source, binding) if _OWN.isdisjoint(own_names(binding.item)) else None
+        if base is not None and base.item in targets and base.module is not binding.module:
+            renaming.append((binding, base.module.path))
+        else:
+            files.setdefault(binding.module.path, []).append(binding)
+    for binding, path in renaming:
+        files.setdefault(path, []).append(binding)
+    return [
+        _Part(
+            tuple((binding.module.path, binding.item.name) for binding in found if isinstance(binding.item, ClassInfo))
+        )
+        for found in files.values()
+    ]
 
 
 def _unit(handle: EngineHandle, work: _Work) -> Unit[Any]:
     engine, source = handle.engine, handle.source
     if isinstance(work, str):
         return source.unit(work, vars(engine))
-    return source.unit("classes", (vars(engine), str(work.path), work.names))
+    return source.unit("classes", (vars(engine), [(str(path), name) for path, name in work.classes]))
 
 
 def _survey_part(handle: EngineHandle, part: _Part) -> tuple[ClassFacts, ...]:
     engine, source = handle.engine, handle.source
 
     def compute() -> tuple[ClassFacts, ...]:
-        module = source.tree.module_at(part.path)
-        assert module is not None
-        return tuple(
-            survey_classes(engine, source, [Binding(module, module.index.classes[name]) for name in part.names])
-        )
+        modules = [source.tree.module_at(path) for path, _ in part.classes]
+        named = zip(modules, part.classes, strict=True)
+        bindings = [Binding(module, module.index.classes[name]) for module, (_, name) in named if module is not None]
+        return tuple(survey_classes(engine, source, bindings))
 
     return _unit(handle, part).run(compute)  # type: ignore[no-any-return]
 
@@ -200,7 +217,7 @@ def _share(spec: str, handle: EngineHandle, work: Iterable[_Work], count: int, f
         store.close()  # each process opens the file for itself
     # The longest first, so that the last ones to end are short: a fact takes as long as a class or two.
     parts = [each for each in work if isinstance(each, _Part)]
-    parts.sort(key=lambda part: len(tree.read(part.path)), reverse=True)
+    parts.sort(key=lambda part: len(tree.read(part.classes[0][0])), reverse=True)
     facts = [each for each in work if isinstance(each, str)]
     _helping[:] = [handle]  # a fork goes on from what has been read
     with ProcessPoolExecutor(count, mp_context=_context(), initializer=_join, initargs=(spec, directory)) as pool:
