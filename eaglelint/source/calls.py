@@ -15,7 +15,7 @@ from eaglelint.source.effort import follow
 from eaglelint.source.expressions import Evaluation, evaluate, iterate, prepare
 from eaglelint.source.externals import call_external
 from eaglelint.source.lookup import MISSING, find_method, get_attribute, global_value, list_payload
-from eaglelint.source.machine import BudgetExceeded, LayerLoop, Machine, TooLong
+from eaglelint.source.machine import BudgetExceeded, LayerLoop, Machine, Outcome, TooLong
 from eaglelint.source.methods import call_builtin_method
 from eaglelint.source.modules import call_module_method
 from eaglelint.source.norms import call_norm, is_norm, kinds_of
@@ -450,23 +450,39 @@ def _run(
         return statements.run_function_body(machine, node, frame)
 
     key = _memo_key(machine, node, args, kwargs)
-    outcomes = machine.recall_outcomes(key) if key is not None else None
+    if key is None:
+        return _taken(machine, _paths(machine, once, site), frame, site)
+    outcomes = machine.recall_outcomes(key)
     if outcomes is None:
         mark, outer = machine.heap.mark(), machine.begin_basis()
-        machine.depth += 1
-        machine.calls += [site] if site is not None else []
         try:
-            outcomes = machine.explore(once, site)
+            outcomes = _paths(machine, once, site)
         finally:
-            machine.depth -= 1
             basis = machine.end_basis(outer)
-            if site is not None:
-                machine.calls.pop()
-        if key is not None and not frame.env.outer:
+        if not frame.env.outer:
             machine.remember_outcomes(key, outcomes, basis, mark, key)
-    place = (frame.function, f"outcome at {id(site.node) if site else 0}") if len(outcomes) > 1 else ("", "")
-    value = machine.take(outcomes, place, site).value
-    return value if key is None else _fresh(machine, value)
+    return _fresh(machine, _taken(machine, outcomes, frame, site))
+
+
+def _paths(machine: Machine, once: Callable[[], Any], site: Site | None) -> list[Outcome]:
+    """Every path through a call."""
+    machine.depth += 1
+    if site is not None:
+        machine.calls.append(site)
+    try:
+        return machine.explore(once, site)
+    finally:
+        machine.depth -= 1
+        if site is not None:
+            machine.calls.pop()
+
+
+def _taken(machine: Machine, outcomes: list[Outcome], frame: Frame, site: Site | None) -> Any:
+    """What a call gives on this path."""
+    if len(outcomes) == 1 and outcomes[0].raised is None:
+        return outcomes[0].value
+    place = (frame.function, f"outcome at {id(site.node) if site else 0}")
+    return machine.take(outcomes, place, site).value
 
 
 def _fresh(machine: Machine, value: Any) -> Any:

@@ -81,9 +81,7 @@ def _survey(
         key = (vars(engine), str(only))
         found["wrappers"] = source.remember("wrappers", key, lambda: wrappers(engine, source, only))
     by_class = {key: facts for part in parts for key, facts in zip(part.classes, found[part], strict=True)}
-    surveyed = tuple(
-        by_class[binding.module.path, binding.item.name] for binding in classes if binding.item is not None
-    )
+    surveyed = tuple(by_class[_named(binding)] for binding in classes)
     return _engine_facts(handle, surveyed, {what: value for what, value in found.items() if isinstance(what, str)})
 
 
