@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import libcst as cst
+
+from eaglelint.source.expressions import evaluate
 from eaglelint.source.lookup import MISSING, get_attribute
 from eaglelint.source.machine import Machine, Raised
 from eaglelint.source.same import NotJoinable, join
@@ -13,6 +16,7 @@ from eaglelint.source.values import (
     Cat,
     ClassValue,
     External,
+    Frame,
     Instance,
     LayerOutput,
     Norm,
@@ -23,7 +27,7 @@ from eaglelint.source.values import (
     Weight,
 )
 
-__all__ = ["get_item"]
+__all__ = ["as_used", "get_item"]
 
 _INDEXABLE = (list, tuple, str, range)
 
@@ -142,3 +146,18 @@ def _tensor_item(machine: Machine, tensor: Tensor, key: Any, site: Site) -> Any:
     if isinstance(term, Norm) or key is not None:
         return tensor
     return tensor
+
+
+def as_used(machine: Machine, node: cst.BaseExpression, frame: Frame) -> Any:
+    """What is None and used as a container: where the target's config lacks that key and its class leaves it at None.
+
+    A model would not start with that; a config that is served says something else.
+    """
+    holder = evaluate(machine, node.value, frame) if isinstance(node, cst.Attribute) else None
+    if not isinstance(node, cst.Attribute) or not isinstance(holder, Instance):
+        return None
+    name = node.attr.value
+    if not holder.is_config or holder.cls is None or name in holder.kwargs or name in holder.attrs:
+        return None
+    machine.used_assumptions.add(f"{holder.name}.{name} is given")
+    return Unknown(f"{name} of {holder.name}", present=True, key=f"{holder.name}.{name}")
