@@ -29,11 +29,13 @@ EntryClass = WrapsLlama
 
 @pytest.fixture
 def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Eight targets, one class that wraps a target, and a file that is no Python."""
+    """Eight targets, a function of one of which is no Python, a class that wraps one, and a file that is no Python."""
     models = Path(shutil.copytree(MINI, tmp_path / "sglang")) / "srt/models"
     llama = (models / "llama.py").read_text("utf-8")
     for name in ("Mistral", "Phi", "Qwen", "Gemma", "Olmo", "Granite", "Falcon"):
         (models / f"{name.lower()}.py").write_text(llama.replace("Llama", name), "utf-8")
+    phi = models / "phi.py"
+    phi.write_text(phi.read_text("utf-8").replace("residual = None", "residual = = None"), "utf-8")
     (models / "wrapper.py").write_text(WRAPPER, "utf-8")
     (models / "broken.py").write_text("class Broken(:\nEntryClass = Broken\n", "utf-8")
     monkeypatch.chdir(tmp_path)
@@ -67,4 +69,10 @@ def test_two_processes_find_what_one_does(engine: str, method: str, monkeypatch:
     facts, unreadable, _ = alone
     assert len(facts.classes) == 8
     assert [wrapper.name for wrapper in facts.wrappers] == ["WrapsLlama"]
-    assert list(unreadable) == ["sglang/srt/models/broken.py"]
+    assert unreadable == {
+        "sglang/srt/models/broken.py": "sglang/srt/models/broken.py:1: invalid syntax",
+        "sglang/srt/models/phi.py": "sglang/srt/models/phi.py:45: invalid syntax",
+    }
+    status = {cls.name: cls.default.wiring.status for cls in facts.classes if cls.default is not None}
+    assert status.pop("PhiForCausalLM") == "unknown"
+    assert set(status.values()) == {"exact"}
