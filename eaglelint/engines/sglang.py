@@ -402,7 +402,8 @@ def _entry_classes(source: EngineSource, among: Heirs) -> list[Binding]:
 
 
 def _with_setter(source: EngineSource, setters: tuple[str, ...]) -> Heirs:
-    return heirs(source, _models(source), re.compile("|".join(setters).encode()).search)
+    mentions = re.compile("|".join(setters).encode()).search
+    return source.tree.once(("with setter", setters), lambda: heirs(source, _models(source), mentions))
 
 
 def _models(source: EngineSource) -> Path:
