@@ -165,6 +165,11 @@ def _parts(source: EngineSource, bindings: Iterable[Binding]) -> list[_Part]:
     ]
 
 
+def _named(binding: Binding) -> tuple[Path, str]:
+    assert isinstance(binding.item, ClassInfo)
+    return binding.module.path, binding.item.name
+
+
 def _unit(handle: EngineHandle, work: _Work) -> Unit[Any]:
     engine, source = handle.engine, handle.source
     if isinstance(work, str):
