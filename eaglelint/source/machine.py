@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from eaglelint.deployment import Deployment
 from eaglelint.source.assumptions import Assumption, assumed, assumptions_of
-from eaglelint.source.heap import CacheList, Heap, Lazily, Mark, Redo, is_held
-from eaglelint.source.same import Meeting, NotJoinable, inessential, join, same, same_effects
+from eaglelint.source.basis import Basis, Known
+from eaglelint.source.heap import CacheList, Heap, Mark, Redo
+from eaglelint.source.keeping import keep
+from eaglelint.source.outcomes import (
+    UNCLEAR,
+    Decision,
+    Outcome,
+    Raised,
+    changes,
+    condition,
+    deciding,
+    deciding_site,
+    merge,
+    next_prefix,
+    same_net,
+)
+from eaglelint.source.same import Meeting
 from eaglelint.source.slices import Site, Slice
 from eaglelint.source.tree import SourceModule, SourceTree
 from eaglelint.source.values import (
-    BoundMethod,
     Branch,
-    Choice,
     Input,
     Instance,
     Opaque,
-    Partial,
     Tensor,
-    TensorBuffer,
     Unknown,
 )
 
@@ -44,25 +54,6 @@ __all__ = [
 ]
 
 _T = TypeVar("_T")
-
-
-class Raised(Exception):
-    """The interpreted code raises an exception of that type; ``kinds`` are the names under which it is caught.
-
-    ``explicit`` where the code says so itself, by ``raise`` or ``assert``.
-    """
-
-    def __init__(
-        self, kind: str, message: str, site: Site | None, parents: Iterable[str] = (), *, explicit: bool = False
-    ) -> None:
-        super().__init__(f"{kind}: {message}")
-        self.kind = kind
-        known = getattr(builtins, kind, None)
-        mro = [entry.__name__ for entry in known.__mro__] if isinstance(known, type) else []
-        self.kinds = frozenset((kind, "Exception", "BaseException", *mro, *parents))
-        self.message = message
-        self.site = site
-        self.explicit = explicit
 
 
 class BudgetExceeded(Exception):
@@ -95,37 +86,6 @@ class Budget:
     call_steps: int = 24_000
     depth: int = 60
     outcomes: int = 64
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """One choice taken at an unknown condition."""
-
-    key: tuple[str, str]
-    texts: tuple[str, ...]
-    choice: int
-    site: Site | None
-
-    @property
-    def text(self) -> str:
-        return self.texts[self.choice]
-
-
-@dataclass(slots=True)
-class Outcome:
-    """How one path through a call ended: its value or its exception, its changes, and the choices that led there."""
-
-    value: Any
-    raised: Raised | None
-    redo: Redo
-    net: dict[tuple[Any, Any], Any]
-    decisions: tuple[Decision, ...]
-    values: tuple[Any, ...] = ()
-
-    @property
-    def changes(self) -> bool:
-        """Whether it changed anything that had been there before."""
-        return changes(self.net)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,66 +128,6 @@ class _Scope:
     trying: int = 0
 
 
-_Fact = tuple[tuple[str, str], tuple[str, ...]]
-
-
-class Basis:
-    """What a computation rests on: choices that had been taken before it and that it asked for; those that it left open
-    or took itself; and whether it read or noted something of one request's own."""
-
-    __slots__ = ("_before", "asked", "open", "own")
-
-    def __init__(self, before: Mapping[_Fact, int]) -> None:
-        self._before = before
-        self.asked: dict[_Fact, int] = {}
-        self.open: set[_Fact] = set()
-        self.own = False
-
-    def ask(self, fact: _Fact, choice: int | None) -> None:
-        if choice is not None and fact in self._before:
-            self.asked[fact] = choice
-        else:
-            self.open.add(fact)
-
-    def take_up(self, inner: Basis) -> None:
-        """What is computed from something else rests on its basis as well."""
-        for fact, choice in inner.asked.items():
-            self.ask(fact, choice)
-        for fact in inner.open:
-            self.open.add(fact)
-        self.own = self.own or inner.own
-
-    def holds(self, facts: Mapping[_Fact, int]) -> bool:
-        """Whether the same would be computed where these choices have been taken."""
-        if self.open and not facts.keys().isdisjoint(self.open):
-            return False
-        return all(facts.get(fact) == choice for fact, choice in self.asked.items())
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """A value that was computed, and where it holds: ``request`` is the only one, 0 for all.
-
-    ``before`` is what the places held that the computation changed.
-    """
-
-    value: Any
-    basis: Basis
-    request: int
-    before: Redo = field(default_factory=list)
-    holder: Any = None
-
-    def applies(self) -> bool:
-        """Whether the changes of the computation would be made from the same beginning, or have been made.
-
-        The latter of objects alone, which are made once and then found: a counter counts each time.
-        """
-        if all(is_held(container, key, old) for container, key, old in self.before):
-            return True
-        after = self.value[0].redo if len(self.value) == 1 else ()
-        return bool(after) and all(isinstance(new, Instance | Unknown) and is_held(c, k, new) for c, k, new in after)
-
-
 @dataclass(slots=True)
 class _Limit:
     """Where a bounded part of a run is given up."""
@@ -236,9 +136,6 @@ class _Limit:
     call: bool
     until_layer: bool
     least: int = 0  # of the steps of this one and all around it
-
-
-_MADE_OF_NOTHING = frozenset((str, int, bool, float, type(None), Tensor, Unknown))
 
 
 class Machine:
@@ -495,51 +392,8 @@ class Machine:
         return instance
 
     def keep(self, values: Iterable[Any], mark: Mark, origin: Any) -> None:
-        """Prepare values, made since ``mark``, for being remembered: other paths will meet the same objects.
-
-        ``origin`` is what they were computed for, each on a path of its own: what the paths do to theirs is compared.
-        """
-        made: dict[int, Any] = {}
-        for value in values:
-            self._name_made(value, origin, made)
-        if made:
-            self.heap.settle(list(made.values()), mark)
-
-    def _name_made(self, value: Any, origin: Any, made: dict[int, Any]) -> None:
-        pending, count = [value], 0
-        while pending:
-            item = pending.pop()
-            container: Any
-            kind = type(item)
-            if kind in _MADE_OF_NOTHING:
-                continue
-            if kind is Instance:
-                container, inner = item.attrs, [item.payload, item.args, item.kwargs, *item.attrs.values()]
-            elif kind is tuple:
-                pending += item
-                continue
-            elif isinstance(item, dict):
-                container, inner = item, list(item.values())
-            elif isinstance(item, list | set):
-                container, inner = item, list(item)
-            elif kind is TensorBuffer:
-                container, inner = item.writes, []
-            elif kind is Partial:
-                pending += [item.function, *item.args, *item.kwargs.values()]
-                continue
-            elif kind is BoundMethod:
-                pending.append(item.receiver)
-                continue
-            else:
-                continue
-            if self.heap.is_new(container) and id(container) not in made:
-                self.heap.name(container, (origin, count))
-                if isinstance(item, Instance):
-                    self.heap.name(item.lazy, (origin, count, "lazy"))
-                    item.made_with = dict(item.attrs)
-                made[id(container)] = container
-                count += 1
-                pending += inner
+        """Prepare values, made since ``mark``, for being remembered: see keeping.py."""
+        keep(self.heap, values, mark, origin)
 
     # --- memory ---
 
@@ -580,8 +434,8 @@ class Machine:
         self.keep([*made, *(new for _, _, new in after)], mark, origin)
         if len(outcomes) == 1:
             outcomes = [replace(outcomes[0], redo=after)]
-        known = _Known(outcomes, basis, self._request if basis.own else 0, before, holder)
-        self.memo[key] = (*self.memo.get(key, ()), known)
+        known = Known(outcomes, basis, self._request if basis.own else 0, before, holder)
+        self._add(key, known)
 
     def begin_basis(self) -> Basis:
         """From here on, note what is computed from: the choices that are asked for, whether or not they are taken."""
@@ -596,8 +450,12 @@ class Machine:
 
     def remember(self, key: Any, value: Any, basis: Basis) -> None:
         """Remember what was computed on a basis, for all paths on which that holds."""
-        known = _Known(value, basis, self._request if basis.own else 0)
-        self.memo[key] = (*self.memo.get(key, ()), known)
+        known = Known(value, basis, self._request if basis.own else 0)
+        self._add(key, known)
+
+    def _add(self, key: Any, known: Known) -> None:
+        others = (other for other in self.memo.get(key, ()) if other.request in (0, self._request))
+        self.memo[key] = (*others, known)
 
     def give(self, mark: Mark) -> None:
         """What was changed since ``mark`` is the request's own: what is computed from it serves no other one."""
@@ -720,11 +578,11 @@ class Machine:
             read = tuple(value for decision in scope.taken for value in scope.values.get(decision.key, ()))
             found = Outcome(value, raised, redo, self.heap.net(redo, mark), tuple(scope.taken), read)
             meeting = self.meeting(site, scope.taken)
-            if not any(_merge(self.heap, found, other, meeting) for other in outcomes):
+            if not any(merge(self.heap, found, other, meeting) for other in outcomes):
                 outcomes.append(found)
             if len(outcomes) > self.budget.outcomes:
                 raise BudgetExceeded(f"more than {self.budget.outcomes} different outcomes of one call", site)
-            prefix = _next_prefix(scope.taken)
+            prefix = next_prefix(scope.taken)
         returned = [outcome for outcome in outcomes if outcome.raised is None]
         if returned and not self.catching:
             outcomes = returned  # a path that raises does not serve: it is not an alternative wiring
@@ -744,14 +602,14 @@ class Machine:
         chosen = outcomes[0]
         if len(outcomes) > 1:
             values = tuple(value for outcome in outcomes for value in outcome.values)
-            where = _deciding_site(chosen, site)
-            deciding = _deciding(outcomes)
-            if deciding is not None:
+            where = deciding_site(chosen, site)
+            telling = deciding(outcomes)
+            if telling is not None:
                 # The condition itself, so that it is the same one wherever else it decides.
-                choice = self.decide(deciding[0].key, deciding[0].texts, where, values)
-                chosen = next(o for o, d in zip(outcomes, deciding, strict=True) if d.choice == choice)
+                choice = self.decide(telling[0].key, telling[0].texts, where, values)
+                chosen = next(o for o, d in zip(outcomes, telling, strict=True) if d.choice == choice)
             else:
-                texts = tuple(_condition(outcome, outcomes) for outcome in outcomes)
+                texts = tuple(condition(outcome, outcomes) for outcome in outcomes)
                 chosen = outcomes[self.decide(key, texts, where, values)]
             self.heap.replay(chosen.redo)
         if chosen.raised is not None:
@@ -768,109 +626,3 @@ def _agrees(before: Any, now: Any) -> bool:
     if isinstance(now, Unknown) or isinstance(before, Unknown):
         return before is now
     return not isinstance(now, bool | int | float | str | None) or bool(before == now)
-
-
-def _merge(heap: Heap, new: Outcome, known: Outcome, meeting: Meeting | None) -> bool:
-    """Merge an outcome into a known one where they agree, or differ in nothing that matters."""
-    if (new.raised is None) != (known.raised is None):
-        return False
-    if new.raised is not None and known.raised is not None:
-        return new.raised.kind == known.raised.kind
-    unclear = same_net(heap, new.net, known.net)
-    if unclear is None:
-        return False
-    try:
-        known.value = _depending(known, new) or join(known.value, new.value, meeting)
-    except NotJoinable:
-        return False
-    for place in unclear:
-        known.net[place] = UNCLEAR
-        known.redo.append((heap.container(place), place[1], UNCLEAR))
-    return True
-
-
-def _depending(known: Outcome, new: Outcome) -> Unknown | None:
-    """A truth value that one choice decides, with that choice: what tests it later is the same condition."""
-    theirs = {decision.key: decision for decision in new.decisions}
-    if isinstance(known.value, Unknown):
-        choice = known.value.choice
-        decision = theirs.get(choice.key) if choice is not None else None
-        if choice is None or decision is None or decision.texts != choice.texts:
-            return None
-        return known.value if choice.values[decision.choice] is new.value else None
-    if not (isinstance(known.value, bool) and isinstance(new.value, bool)) or known.value is new.value:
-        return None
-    differing = [d for d in known.decisions if d.key in theirs and theirs[d.key].choice != d.choice]
-    if len(differing) != 1 or len(differing[0].texts) != 2:
-        return None
-    first = differing[0]
-    values = (known.value, new.value) if first.choice == 0 else (new.value, known.value)
-    return Unknown("it depends on a condition that is not known", choice=Choice(first.key, first.texts, values))
-
-
-def changes(net: dict[tuple[Any, Any], Any]) -> bool:
-    """Whether anything that had been there before was changed."""
-    return any(not isinstance(key, Lazily) for _, key in net)
-
-
-UNCLEAR = Unknown("it depends on a condition that is not known")
-
-
-def same_net(
-    heap: Heap, left: dict[tuple[Any, Any], Any], right: dict[tuple[Any, Any], Any]
-) -> list[tuple[Any, Any]] | None:
-    """Whether two paths leave the same behind; None where they do not.
-
-    Returns:
-        The attributes and items that they do not leave alike, where that does not steer the stream (a flag, a helper
-        made lazily): these are unknown from there on. An object that only one came to ask for counts for nothing.
-    """
-    unclear = []
-    for place in {**left, **right}:
-        if isinstance(place[1], Lazily):
-            if not same_effects(left.get(place), right.get(place)):
-                return None
-        elif place in left and place in right and same(left[place], right[place]):
-            continue
-        elif _may_be_unclear(heap, place) and all(inessential(net[place]) for net in (left, right) if place in net):
-            unclear.append(place)
-        else:
-            return None
-    return unclear
-
-
-def _may_be_unclear(heap: Heap, place: tuple[Any, Any]) -> bool:
-    """An attribute; or an item that may be any, of a dict of which nothing is known as soon as it has one."""
-    return heap.is_attribute(place) or isinstance(place[1], Unknown)
-
-
-def _next_prefix(taken: list[Decision]) -> list[int] | None:
-    for index in range(len(taken) - 1, -1, -1):
-        if taken[index].choice + 1 < len(taken[index].texts):
-            return [decision.choice for decision in taken[:index]] + [taken[index].choice + 1]
-    return None
-
-
-def _condition(outcome: Outcome, others: list[Outcome]) -> str:
-    """The choice that tells this outcome from the first of the others, in words."""
-    for other in others:
-        if other is outcome:
-            continue
-        theirs = {decision.key: decision.text for decision in other.decisions}
-        for decision in outcome.decisions:
-            if theirs.get(decision.key, decision.text) != decision.text:
-                return decision.text
-    return outcome.decisions[-1].text if outcome.decisions else "otherwise"
-
-
-def _deciding(outcomes: list[Outcome]) -> list[Decision] | None:
-    """The decision on one condition that tells all outcomes apart, for each of them; None where there is none."""
-    for first in outcomes[0].decisions:
-        found = [d for outcome in outcomes for d in outcome.decisions if (d.key, d.texts) == (first.key, first.texts)]
-        if len(outcomes) == len(first.texts) == len(found) == len({d.choice for d in found}):
-            return found
-    return None
-
-
-def _deciding_site(outcome: Outcome, site: Site | None) -> Site | None:
-    return next((decision.site for decision in outcome.decisions if decision.site is not None), site)
