@@ -219,6 +219,26 @@ for layer in self.layers:
     hidden_states, residual = layer(hidden_states, residual)
 """),
     ),
+    "a list of a class of its own, which is no tensor": Model(
+        top="""
+import torch
+
+class States(list):
+    def capture(self, state):
+        self.append(state)
+
+def pack(states):
+    return [states] if isinstance(states, torch.Tensor) else list(states)
+""",
+        loop=loop(f"""
+states = States()
+for i, layer in enumerate(self.layers):
+    if i in self.layers_to_capture:
+        states.capture({STATE})
+    hidden_states, residual = layer(hidden_states, residual)
+aux = pack(states)
+"""),
+    ),
     "defaults bind early": Model(
         loop=loop("""
 hooks = [

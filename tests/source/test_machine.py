@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from eaglelint.source.machine import Budget, BudgetExceeded, Machine, Raised, TooLong
+from eaglelint.source.machine import Budget, BudgetExceeded, Machine, Outcome, Raised, TooLong
 from eaglelint.source.same import NotJoinable, join, same
 from eaglelint.source.tree import SourceTree
 from eaglelint.source.values import Branch, Instance, Tensor, Unknown
@@ -145,6 +145,52 @@ def test_memory_belongs_to_the_choices_that_went_into_it(machine: Machine) -> No
 
     machine.explore(run, None)
     assert found == [("plain", False), ("chosen", False), ("chosen", True)]
+
+
+def test_memory_of_what_belongs_to_one_request(machine: Machine) -> None:
+    """What was read of an attribute that the request gave, or noted, is computed again for the next one."""
+    config = machine.new_instance(Instance(None, name="config"))
+    read = []
+    for ids in ([1], [2]):
+        machine.begin()
+        mark = machine.heap.mark()
+        machine.heap.set(config.attrs, "ids", ids)
+        machine.give(mark)
+        for key, compute in (("ids", lambda: machine.read_attribute(config.attrs, "ids")), ("other", lambda: 7)):
+            for _ in range(2):
+                if machine.recall(key) is None:
+                    outer = machine.begin_basis()
+                    value = compute()
+                    machine.remember(key, value, machine.end_basis(outer))
+                    read.append(value)
+        machine.heap.rollback(mark)
+    assert read == [[1], 7, [2]]
+
+
+def test_what_a_remembered_call_changed_is_done_again(machine: Machine) -> None:
+    """An item of a dict that was there before, from the same beginning; from another one nothing is remembered."""
+    table: dict[str, int] = {}
+
+    def call() -> list[Outcome]:
+        outcomes = machine.recall_outcomes("call")
+        if outcomes is None:
+            mark, outer = machine.heap.mark(), machine.begin_basis()
+            outcomes = machine.explore(lambda: machine.heap.set(table, "n", table.get("n", 0) + 1), None)
+            machine.remember_outcomes("call", outcomes, machine.end_basis(outer), mark, "call")
+            computed.append(1)
+        return outcomes
+
+    computed: list[int] = []
+    found = []
+    for _ in range(2):
+        mark = machine.heap.mark()
+        call()
+        found.append((dict(table), len(computed)))
+        call()
+        found.append((dict(table), len(computed)))
+        machine.heap.rollback(mark)
+    assert table == {}
+    assert found == [({"n": 1}, 1), ({"n": 2}, 2), ({"n": 1}, 2), ({"n": 2}, 2)]
 
 
 def test_budgets(machine: Machine) -> None:

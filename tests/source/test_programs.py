@@ -376,3 +376,11 @@ def test_a_weight_stays_one_whatever_is_done_to_it(interpret: Any) -> None:
     *same, size = interpret(machine_source, args=(weight,))
     assert same == [weight] * 3
     assert isinstance(size, Unknown)
+
+
+@pytest.mark.parametrize(("call", "known"), [("torch.cuda.Stream()", True), ("torch.cuda.current_stream()", False)])
+def test_what_a_class_from_outside_makes_is_there(interpret: Any, call: str, known: bool) -> None:
+    """A class is told by its name; what a function gives may be None."""
+    given = interpret(f"import torch\n\ndef main():\n    return {call} is None\n")
+    assert (given is False) == known
+    assert known or isinstance(given, Unknown)

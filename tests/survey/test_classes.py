@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from eaglelint.serving import open_source
+from eaglelint.source.snapshot import Snapshot
 from eaglelint.survey.classes import survey_classes
 from eaglelint.survey.facts import ClassFacts
+from eaglelint.survey.work import survey_source
 
 PROJECTS = Path(__file__).parent.parent / "rules/projects"
 
@@ -80,6 +82,36 @@ def test_a_class_that_adds_something_is_run_itself(tmp_path: Path) -> None:
     )
     _, phi = surveyed(tmp_path, llama=("EntryClass = LlamaForCausalLM", more))
     assert phi.default is not None and str(phi.default.wiring) == "h[1]"
+
+
+@pytest.mark.parametrize(
+    ("body", "default"),
+    [
+        ("def load_weights(self, weights):\n        return super().load_weights(weights)", "h[2] ⊕ h[6] ⊕ h[9]"),
+        ("def set_eagle3_layers_to_capture(self, layer_ids=None):\n        self.model.layers_to_capture = [1]", "h[1]"),
+    ],
+)
+def test_a_class_of_another_file_that_adds_nothing_that_is_asked_for(tmp_path: Path, body: str, default: str) -> None:
+    """It is its base by another name, run once, in the same piece of work; else it is run itself."""
+    shutil.copytree(PROJECTS / "sound-sglang/sglang", tmp_path / "sglang")
+    other = f"""from sglang.srt.models.llama import LlamaForCausalLM
+
+
+class AlphaForCausalLM(LlamaForCausalLM):
+    {body}
+
+
+EntryClass = AlphaForCausalLM
+"""
+    (tmp_path / "sglang/srt/models/alpha.py").write_text(other, "utf-8")
+    facts = survey_source(f"sglang@{tmp_path}", Snapshot(), {}, 1)
+    assert [cls.name for cls in facts.classes] == ["AlphaForCausalLM", "LlamaForCausalLM"]
+    alpha, llama = facts.classes
+    assert alpha.default is not None and llama.default is not None
+    assert (str(alpha.default.wiring), str(llama.default.wiring)) == (default, "h[2] ⊕ h[6] ⊕ h[9]")
+    assert alpha.default.wiring.target_class == "AlphaForCausalLM"
+    assert alpha.place.span.path.endswith("alpha.py")
+    assert (alpha.default.captures == llama.default.captures) == (alpha.default.slots == llama.default.slots)
 
 
 def test_facts_travel_between_processes(tmp_path: Path) -> None:
