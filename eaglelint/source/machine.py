@@ -448,10 +448,9 @@ class Machine:
         outer.take_up(basis)
         return basis
 
-    def remember(self, key: Any, value: Any, basis: Basis) -> None:
-        """Remember what was computed on a basis, for all paths on which that holds."""
-        known = Known(value, basis, self._request if basis.own else 0)
-        self._add(key, known)
+    def remember(self, key: Any, value: Any, basis: Basis, holder: Any = None) -> None:
+        """Remember what was computed on a basis, for all paths on which that holds; ``holder`` as above."""
+        self._add(key, Known(value, basis, self._request if basis.own else 0, holder=holder))
 
     def _add(self, key: Any, known: Known) -> None:
         others = (other for other in self.memo.get(key, ()) if other.request in (0, self._request))
