@@ -36,7 +36,7 @@ _SETTERS = {
 _DRAFT_CLASS = re.compile(r"(?:NextN|MTP|Eagle3?|AssistantForCausalLM)$")
 _ANY_DRAFT = re.compile(r"NextN|MTP|Eagle|Draft|DFlash|DSpark")
 _ENTRY_CLASS = re.compile(rb"^EntryClass\b[^=\n]*=\s*(\[[^\]]*\]|\w+)", re.M)
-_CHECK = Budget(steps=12_000)  # of the check of the server's arguments, for each of its parts
+_CHECK = Budget(steps=4_000)  # of each part of the check of the server's arguments; refusals took 19 at most
 _ALGORITHMS = {"eagle3": "EAGLE3", "peagle": "EAGLE3", "dflash": "DFLASH", "domino": "DFLASH", "dspark": "DSPARK"}
 
 
