@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -24,6 +24,7 @@ __all__ = [
     "function_node",
     "initial_attribute",
     "is_as_made",
+    "is_never_set",
     "run_initialiser",
     "sets_attribute",
 ]
@@ -51,15 +52,24 @@ def default_values(machine: Machine, parameters: cst.Parameters, frame: Frame) -
     }
 
 
-def _default(machine: Machine, node: cst.BaseExpression, frame: Frame) -> Any:
-    """A default of a function: a list or dict is made once, and all calls share it."""
-    key = ("default", id(node))
-    if key in machine.memo:
-        return machine.memo[key]
-    value = expressions.evaluate(machine, node, frame)
-    if isinstance(value, list | dict | set):
-        machine.memo[key] = value
-    return value
+_LITERALS = (cst.Integer, cst.Float, cst.SimpleString)
+
+
+def _default(node: cst.BaseExpression, piece: Slice) -> expressions.Evaluation:
+    """What gives a default of a function: a list or dict is made once, and all calls share it."""
+    value_of, key = expressions.prepare(node, piece), ("default", id(node))
+    if isinstance(node, _LITERALS) or (isinstance(node, cst.Name) and node.value in ("None", "True", "False")):
+        return value_of
+
+    def run(machine: Machine, frame: Frame) -> Any:
+        if key in machine.memo:
+            return machine.memo[key]
+        value = value_of(machine, frame)
+        if isinstance(value, list | dict | set):
+            machine.memo[key] = value
+        return value
+
+    return run
 
 
 def bind_arguments(
@@ -77,7 +87,7 @@ def bind_arguments(
     prepared = frame.slice.prepared
     known = prepared.get(id(parameters))
     if known is None:
-        known = prepared[id(parameters)] = parameters, _Signature(parameters)
+        known = prepared[id(parameters)] = parameters, _Signature(parameters, frame.slice)
     signature: _Signature = known[1]
     positional = signature.positional
     variables: dict[str, Any] = dict(zip(signature.names, args, strict=False))
@@ -96,7 +106,7 @@ def bind_arguments(
 
 def _bind_left(
     machine: Machine,
-    parameters: list[tuple[str, cst.BaseExpression | None]],
+    parameters: list[_Parameter],
     variables: dict[str, Any],
     left: dict[str, Any],
     rest: Any,
@@ -112,7 +122,7 @@ def _bind_left(
         elif defaults and name in defaults:
             variables[name] = defaults[name]
         elif default is not None:
-            variables[name] = _default(machine, default, frame)
+            variables[name] = default(machine, frame)
         else:
             variables[name] = Unknown(f"the argument {name}")
 
@@ -122,12 +132,19 @@ class _Signature:
 
     __slots__ = ("by_name", "names", "positional", "star", "stars")
 
-    def __init__(self, parameters: cst.Parameters) -> None:
-        self.positional = [(item.name.value, item.default) for item in (*parameters.posonly_params, *parameters.params)]
+    def __init__(self, parameters: cst.Parameters, piece: Slice) -> None:
+        self.positional = _parameters((*parameters.posonly_params, *parameters.params), piece)
         self.names = [name for name, _ in self.positional]
         self.star = parameters.star_arg.name.value if isinstance(parameters.star_arg, cst.Param) else None
-        self.by_name = [(item.name.value, item.default) for item in parameters.kwonly_params]
+        self.by_name = _parameters(parameters.kwonly_params, piece)
         self.stars = parameters.star_kwarg.name.value if parameters.star_kwarg is not None else None
+
+
+_Parameter = tuple[str, "expressions.Evaluation | None"]  # its name, and what gives its default
+
+
+def _parameters(items: Iterable[cst.Param], piece: Slice) -> list[_Parameter]:
+    return [(item.name.value, None if item.default is None else _default(item.default, piece)) for item in items]
 
 
 def initial_attribute(machine: Machine, instance: Instance, name: str) -> Any:
@@ -178,6 +195,11 @@ def initial_attribute(machine: Machine, instance: Instance, name: str) -> Any:
         if isinstance(found, list | dict | set):
             machine.memo.setdefault(("as made", id(found)), (found, list(found)))
     return found
+
+
+def is_never_set(machine: Machine, cls: ClassValue, name: str) -> bool:
+    """Whether nothing that makes an object of a class sets that attribute."""
+    return _initialiser(machine, cls, name) == (None, False)
 
 
 def _initialiser(machine: Machine, cls: ClassValue, name: str) -> tuple[Function | None, bool]:

@@ -469,6 +469,9 @@ def _instance_attribute(machine: Machine, instance: Instance, name: str) -> Any:
     if name in instance.lazy:
         return instance.lazy[name]
     if instance.cls is not None:
+        method = None if machine.patches else _plain_method(machine, instance.cls, name)
+        if method is not None:
+            return BoundMethod(method, instance)
         found = construct.initial_attribute(machine, instance, name)
         if found is MISSING:
             found = class_attribute(machine, instance.cls, name, instance)
@@ -497,6 +500,23 @@ def _instance_attribute(machine: Machine, instance: Instance, name: str) -> Any:
     key = f"{instance.name}.{name}" if instance.is_config else ""
     unknown = Unknown(f"{name} of {instance.name or 'something that is not known'}", key=key, of=key)
     return _outside(machine, instance, name, unknown)
+
+
+def _plain_method(machine: Machine, cls: ClassValue, name: str) -> Function | None:
+    """The method that an object of a class has under a name whatever its ``__init__`` does, if there is one."""
+    mro = class_mro(machine, cls)
+    key = ("plain method", name)
+    if key not in mro.found:
+        method = find_method(machine, cls, name)
+        first = next((entry for entry in mro if isinstance(entry, ClassValue) and _has_member(entry, name)), None)
+        plain = (
+            method is not None
+            and method.owner is first
+            and not _kind_of_method(method.info.decorators)
+            and construct.is_never_set(machine, cls, name)
+        )
+        mro.found[key] = method if plain else None
+    return mro.found[key]  # type: ignore[no-any-return]
 
 
 def _value_in_init(machine: Machine, instance: Instance, name: str) -> Any:

@@ -80,6 +80,9 @@ def _comparison(node: cst.Comparison, piece: Slice) -> Evaluation:
     steps = [
         (type(step.operator).__name__, prepare(step.comparator, piece), step.comparator) for step in node.comparisons
     ]
+    name, _, comparator = steps[0]
+    if len(steps) == 1 and name in ("Is", "IsNot") and isinstance(comparator, cst.Name) and comparator.value == "None":
+        return _none_test(first_of, name)
 
     def run(machine: Machine, frame: Frame) -> Any:
         left = first_of(machine, frame)
@@ -95,6 +98,19 @@ def _comparison(node: cst.Comparison, piece: Slice) -> Evaluation:
                 result = compared(found, name, left, right)
             left = right
         return result
+
+    return run
+
+
+def _none_test(value_of: Evaluation, name: str) -> Evaluation:
+    """``x is None`` and ``x is not None``: half of all comparisons."""
+    positive = name == "Is"
+
+    def run(machine: Machine, frame: Frame) -> Any:
+        value = value_of(machine, frame)
+        if not isinstance(value, Unknown):
+            return (value is None) == positive
+        return not positive if value.present else compared(Unknown(value.why), name, value, None)
 
     return run
 

@@ -51,10 +51,10 @@ def run_suite(machine: Machine, suite: cst.BaseSuite, frame: Frame) -> Flow:
 
 
 def run_block(machine: Machine, body: Sequence[cst.BaseStatement], frame: Frame) -> Flow:
-    prepared = frame.slice.prepared
+    prepared, asides = frame.slice.prepared, frame.asides
     for statement in body:
         machine.step()
-        if frame.asides and statement in frame.asides:
+        if asides and statement in asides:
             _run_aside(machine, statement, frame)
             continue
         known = prepared.get(id(statement))
