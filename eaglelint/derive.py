@@ -195,6 +195,7 @@ class Deriver:
         """The wiring for one request, with the trail; each is derived from the same beginning."""
         machine = self._machine
         machine.begin()
+        machine.deploy(request.deployment)
         self._prepare(request)
         mark = machine.heap.mark()
         try:
@@ -313,6 +314,7 @@ class Deriver:
         """The lists of layers that the setter stores for given ids, without running the model."""
         engine, source, machine = self.engine, self.source, self._machine
         machine.begin()
+        machine.deploy(request.deployment)
         self._prepare(request)
         mark = machine.heap.mark()
 

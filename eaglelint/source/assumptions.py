@@ -14,7 +14,7 @@ from typing import Any
 from eaglelint.deployment import DEFAULT, Deployment
 from eaglelint.source.values import Instance, Unknown
 
-__all__ = ["ASSUMPTIONS", "Assumption", "assumed", "assumptions_of", "stated"]
+__all__ = ["ASSUMPTIONS", "SWITCHED", "Assumption", "assumed", "assumptions_of", "stated"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,9 @@ class Assumption:
     text: str
     pattern: re.Pattern[str]
     value: Any
+
+
+SWITCHED = frozenset(["tbo"])  # what requests of one model may differ in
 
 
 def _names(*names: str) -> re.Pattern[str]:

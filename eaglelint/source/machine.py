@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from eaglelint.deployment import Deployment
-from eaglelint.source.assumptions import Assumption, assumed, assumptions_of
+from eaglelint.source.assumptions import SWITCHED, Assumption, assumed, assumptions_of
 from eaglelint.source.basis import Basis, Known
 from eaglelint.source.heap import CacheList, Heap, Mark, Redo
 from eaglelint.source.keeping import keep
@@ -302,7 +302,19 @@ class Machine:
         """The assumption that gives the attribute or function of that name its value, if one does."""
         if name not in self._assumed:
             self._assumed[name] = assumed(name, self.assumptions)
-        return self._assumed[name]
+        found = self._assumed[name]
+        if found is not None and found.name in SWITCHED:
+            self._basis.own = True
+        return found
+
+    def deploy(self, deployment: Deployment) -> None:
+        """From the next request on, take this for granted about the server: it differs in switches alone."""
+        if deployment == self.deployment:
+            return
+        self.used_assumptions -= {assumption.text for assumption in self.assumptions if assumption.name in SWITCHED}
+        self.deployment = deployment
+        self.assumptions = assumptions_of(deployment, self.stage)
+        self._assumed = {}
 
     def begin(self) -> None:
         """Before a run: the budget is whole, and no layer is running."""

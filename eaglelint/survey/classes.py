@@ -29,8 +29,8 @@ _LISTS = ((1, 5, 8), (2, 5, 8), (2, _MIDDLE, SURVEY_LAYERS - 1), (8, 5, 2))
 # Beyond it lies the full budget of one class: measured on SGLang 0.5.9, this follows 28 of 30 in a third more time.
 _BUDGET = Budget(steps=40_000, attribute_steps=8_000)
 _OVERLAPS = re.compile(rb"\bcan_run_tbo\b")  # SGLang's name for a batch in two halves
-# With one dense layer, as DeepSeek has it, the halves overlap from the second layer on.
-_OVERLAPPING = {"first_k_dense_replace": 1}
+# What a config says besides its depth. With one dense layer, as DeepSeek has it, two halves overlap from the second on.
+_REFERENCE = {"first_k_dense_replace": 1}
 
 
 def survey_classes(engine: Engine, source: EngineSource, bindings: Sequence[Binding]) -> list[ClassFacts]:
@@ -74,9 +74,9 @@ def _survey(engine: Engine, source: EngineSource, binding: Binding, *, stages: b
     def run(ids: LayerIds) -> Run:
         return run_of(deriver.derive(_request(binding, ids)), ids, source.tree.display(home))
 
-    def elsewhere(assumption: str, **config: int) -> Run:
-        request = _request(binding, "default", parse_assumptions([assumption]), **config)
-        other = Deriver(engine, source, SURVEY_LAYERS, deployment=request.deployment, budget=_BUDGET)
+    def elsewhere(assumption: str, other: Deriver | None = None) -> Run:
+        request = _request(binding, "default", parse_assumptions([assumption]))
+        other = other or Deriver(engine, source, SURVEY_LAYERS, deployment=request.deployment, budget=_BUDGET)
         return run_of(other.derive(request), "default", source.tree.display(home))
 
     default = run("default")
@@ -104,15 +104,15 @@ def _survey(engine: Engine, source: EngineSource, binding: Binding, *, stages: b
         middle=middle,
         counting=counting,
         unread=deriver.unread,
-        overlapped=elsewhere("tbo", **_OVERLAPPING) if works and _may_overlap(source, default) else None,
+        overlapped=elsewhere("tbo", deriver) if works and _may_overlap(source, default) else None,
         staged=elsewhere("pp=2") if works and stages else None,
     )
 
 
-def _request(binding: Binding, ids: LayerIds, deployment: Deployment = DEFAULT, **config: int) -> ServingRequest:
+def _request(binding: Binding, ids: LayerIds, deployment: Deployment = DEFAULT) -> ServingRequest:
     data = TargetConfig.synthetic(SURVEY_LAYERS).data
-    sections = {name: {**section, **config} for name, section in data.items() if isinstance(section, dict)}
-    data = {**data, **sections, **config}
+    sections = {name: {**section, **_REFERENCE} for name, section in data.items() if isinstance(section, dict)}
+    data = {**data, **sections, **_REFERENCE}
     return ServingRequest(binding, SURVEY_LAYERS, data, layer_ids=ids, deployment=deployment)
 
 
