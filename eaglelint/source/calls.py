@@ -230,7 +230,7 @@ def _must_follow(
         return True
     function = callee.function if isinstance(callee, BoundMethod) else callee
     if isinstance(function, Function) and (
-        not machine.in_layer or (function.module.name, _qualname(function)) in machine.stubs
+        not machine.in_layer or (function.module.name, function.qualname) in machine.stubs
     ):
         return True
     if any(carries_stream(machine, tensor) for tensor in tensors):
@@ -282,8 +282,7 @@ def _call_function(
     machine.followed.add((function.module, function.info.line))
     if receiver is not None:
         args = (receiver, *args)
-    qualname = _qualname(function)
-    stub = machine.stubs.get((function.module.name, qualname))
+    stub = machine.stubs.get((function.module.name, function.qualname))
     try:
         piece, node = function_node(function) if stub is None else (stub.slice, stub.node)
     except SyntaxError:
@@ -300,7 +299,7 @@ def _call_function(
         piece,
         function.module,
         Env({}),
-        f"{function.module.name}.{qualname}",
+        f"{function.module.name}.{function.qualname}",
         function.owner,
         receiver if receiver is not None else (args[0] if args else None),
         stub=stub is not None,
@@ -371,7 +370,7 @@ def run_context(machine: Machine, call: ContextCall, resume: Callable[[Any], Non
     except SyntaxError:
         resume(Unknown("a context manager"))
         return
-    name = f"{function.module.name}.{_qualname(function)}"
+    name = f"{function.module.name}.{function.qualname}"
     frame = Frame(piece, function.module, Env({}), name, function.owner, receiver, resume=resume)
     if isinstance(receiver, Instance) and receiver.building:
         frame.initialising = receiver  # of the body only a part runs: what it leaves in the object is not final
@@ -545,21 +544,16 @@ def _memoizable(value: Any) -> bool:
     return type(value) in _MEMOIZABLE or (isinstance(value, Instance) and value.closed and value.cls is not None)
 
 
-def _qualname(function: Function) -> str:
-    return f"{function.owner.info.name}.{function.info.name}" if function.owner else function.info.name
-
-
 def _qualified_name(callee: Any) -> str:
-    kind = type(callee)
-    if kind is BoundMethod:
-        return _qualname(callee.function)
-    if kind is Function:
-        return _qualname(callee)
-    if kind is External:
-        return callee.name  # type: ignore[no-any-return]
-    if kind is ClassValue:
-        return callee.info.name  # type: ignore[no-any-return]
-    return f"{callee.cls.info.name}.__call__" if kind is Instance and callee.cls is not None else ""
+    if isinstance(callee, BoundMethod):
+        return callee.function.qualname
+    if isinstance(callee, Function):
+        return callee.qualname
+    if isinstance(callee, External):
+        return callee.name
+    if isinstance(callee, ClassValue):
+        return callee.info.name
+    return f"{callee.cls.info.name}.__call__" if isinstance(callee, Instance) and callee.cls is not None else ""
 
 
 # --- objects -------------------------------------------------------------------------------------------------------

@@ -348,8 +348,11 @@ def list_payload(machine: Machine, cls: ClassValue) -> bool:
 
 def get_attribute(machine: Machine, receiver: Any, name: str, site: Site | None = None) -> Any:
     """``receiver.name``; MISSING where Python would raise AttributeError."""
-    if type(receiver) is Instance:
+    kind = type(receiver)
+    if kind is Instance:
         return _instance_attribute(machine, receiver, name)
+    if kind is Unknown:
+        return _unknown_attribute(machine, receiver, name)
     match receiver:
         case External():
             return External(f"{receiver.name}.{name}") if receiver.name != "builtins" else External(name)
@@ -389,6 +392,10 @@ def get_attribute(machine: Machine, receiver: Any, name: str, site: Site | None 
             return MISSING
         case bool() | int() | float():
             return External(f"number.{name}") if hasattr(receiver, name) else MISSING
+    return _unknown_attribute(machine, receiver, name)
+
+
+def _unknown_attribute(machine: Machine, receiver: Any, name: str) -> Any:
     known = machine.assumed(name)
     if known is not None and not callable(known.value):
         return _assume(machine, known)

@@ -234,6 +234,10 @@ class Function:
     module: SourceModule
     info: FunctionInfo
     owner: ClassValue | None = None
+    qualname: str = field(default="", init=False, compare=False, repr=False)  # with the class's name before it
+
+    def __post_init__(self) -> None:
+        self.qualname = f"{self.owner.info.name}.{self.info.name}" if self.owner is not None else self.info.name
 
 
 @dataclass(eq=False, slots=True)
