@@ -157,12 +157,7 @@ def _parts(source: EngineSource, bindings: Iterable[Binding]) -> list[_Part]:
             files.setdefault(binding.module.path, []).append(binding)
     for binding, path in renaming:
         files.setdefault(path, []).append(binding)
-    return [
-        _Part(
-            tuple((binding.module.path, binding.item.name) for binding in found if isinstance(binding.item, ClassInfo))
-        )
-        for found in files.values()
-    ]
+    return [_Part(tuple(map(_named, found))) for found in files.values()]
 
 
 def _named(binding: Binding) -> tuple[Path, str]:

@@ -136,7 +136,7 @@ def test_an_edit_costs_the_classes_that_it_concerns(project: Path, monkeypatch: 
     real = work._survey_part
 
     def noted(handle: Any, part: Any) -> Any:
-        surveyed.append(part.path.name)
+        surveyed.extend(path.name for path, _ in part.classes)
         return real(handle, part)
 
     monkeypatch.setattr(work, "_survey_part", noted)
