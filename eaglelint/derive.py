@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -210,8 +210,10 @@ class Deriver:
             return
         machine = self._machine
         stages = range(request.deployment.number("pp"))
-        with deep_recursion():
+        models = None
+        with suppress(BudgetExceeded, RecursionError), deep_recursion():  # which the run meets again, and reports
             models = machine.without_fork(lambda: tuple(self._model(request, stage) for stage in stages))
+        machine.steps = 0
         self._built = _Built(key, dict(machine.intercepts), models or ())
 
     def _model(self, request: ServingRequest, stage: int) -> Instance:
