@@ -79,6 +79,8 @@ def _handle(source: str):  # type: ignore[no-untyped-def]
         path = Path(source.partition("@")[2]).resolve()
         root = path.parent if path.name in ("sglang", "vllm") else path
         _opened[source] = open_serving(source, root=Path.cwd(), display_root=root)
+    if not hasattr(_opened[source], "engine"):
+        raise SystemExit(f"{source} is a bundled profile, which has no source. Write ENGINE@DIRECTORY.")
     return _opened[source]
 
 
