@@ -451,15 +451,10 @@ def _run(
     key = _memo_key(machine, node, args, kwargs)
     if key is None:
         return _taken(machine, _paths(machine, once, site), frame, site)
-    outcomes = machine.recall_outcomes(key)
-    if outcomes is None:
-        mark, outer = machine.heap.mark(), machine.begin_basis()
-        try:
-            outcomes = _paths(machine, once, site)
-        finally:
-            basis = machine.end_basis(outer)
-        if not frame.env.outer:
-            machine.remember_outcomes(key, outcomes, basis, mark, key)
+    if frame.env.outer:  # which it reads besides
+        outcomes = _paths(machine, once, site)
+    else:
+        outcomes = machine.outcomes_of(key, lambda: _paths(machine, once, site), key)
     return _fresh(machine, _taken(machine, outcomes, frame, site))
 
 

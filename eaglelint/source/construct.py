@@ -165,18 +165,15 @@ def initial_attribute(machine: Machine, instance: Instance, name: str) -> Any:
     machine.initialising += 1
     begun = machine.steps
     try:
-        outcomes = machine.recall_outcomes(remembered)
-        if outcomes is None:
-            mark, outer = machine.heap.mark(), machine.begin_basis()
-            origin = (machine.heap.name_of(instance.attrs), name)
-            try:
-                outcomes = machine.within(
-                    steps,
-                    lambda: machine.explore(lambda: _build(machine, instance, initialiser, name), None),
-                )
-            finally:
-                basis = machine.end_basis(outer)
-            machine.remember_outcomes(remembered, outcomes, basis, mark, origin, instance)
+        outcomes = machine.outcomes_of(
+            remembered,
+            lambda: machine.within(
+                steps,
+                lambda: machine.explore(lambda: _build(machine, instance, initialiser, name), None),
+            ),
+            (machine.heap.name_of(instance.attrs), name),
+            holder=instance,
+        )
         found = machine.take(outcomes, (f"{instance.cls.info.name}.{name}", "attribute"), None).value
     except TooLong:
         if machine.steps > machine.soft_limit:

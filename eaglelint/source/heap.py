@@ -134,46 +134,43 @@ class Heap:
             final[place] = None if new is _MISSING else new
         return final
 
-    def changed(self, mark: Mark) -> bool:
-        """Whether anything that existed at ``mark`` was changed since."""
-        return any(
-            not isinstance(container, CacheDict | CacheList) and not self._is_younger(container, mark)
-            for container, _, _ in self._log[mark.length :]
-        )
-
     def places_changed(self, mark: Mark) -> frozenset[tuple[int, Any]]:
         """The places that existed at ``mark`` and were changed since; of a list or set the whole."""
-        return frozenset(
-            (id(container), None if key is _MISSING else key)
-            for container, key, _ in self._log[mark.length :]
-            if not isinstance(container, CacheDict | CacheList) and not self._is_younger(container, mark)
-        )
+        changes = self._of_older(self._log[mark.length :], mark)
+        return frozenset((id(container), None if key is _MISSING else key) for container, key, _ in changes)
 
     def items_changed(self, mark: Mark) -> tuple[Redo, Redo] | None:
         """The items of older dicts that were changed since ``mark``, as they were and as they are.
 
         None where a list or set was changed, or a dict that only this path has.
         """
-        before: dict[tuple[int, Any], tuple[Any, Any, Any]] = {}
-        for container, key, old in self._log[mark.length :]:
-            if isinstance(container, CacheDict | CacheList) or self._is_younger(container, mark):
-                continue
-            if key is _MISSING or self.is_new(container):
-                return None
-            before.setdefault((id(container), key), (container, key, old))
-        changed = [place for place in before.values() if not is_held(*place)]
-        return changed, [(container, key, container.get(key, _MISSING)) for container, key, _ in changed]
+        first = self._items(self._log[mark.length :], mark)
+        if first is None:
+            return None
+        before = [change for change in first if not is_held(*change)]
+        return before, _as_they_are(before)
 
-    def items_to_change(self, redos: list[Redo], mark: Mark) -> tuple[Redo, Redo] | None:
+    def items_to_change(self, redos: list[Redo], mark: Mark) -> Redo | None:
         """The items of older dicts that these changes are about, as they are; None where they change anything else."""
-        before: dict[tuple[int, Any], tuple[Any, Any, Any]] = {}
-        for container, key, _ in (entry for redo in redos for entry in redo):
-            if isinstance(container, CacheDict | CacheList) or self._is_younger(container, mark):
-                continue
+        first = self._items([change for redo in redos for change in redo], mark)
+        return None if first is None else _as_they_are(first)
+
+    def _items(self, changes: Redo, mark: Mark) -> Redo | None:
+        """The first change of each item of an older dict; None where anything else is changed."""
+        first: dict[tuple[int, Any], tuple[Any, Any, Any]] = {}
+        for container, key, value in self._of_older(changes, mark):
             if key is _MISSING or self.is_new(container):
                 return None
-            before.setdefault((id(container), key), (container, key, container.get(key, _MISSING)))
-        return list(before.values()), []
+            first.setdefault((id(container), key), (container, key, value))
+        return list(first.values())
+
+    def _of_older(self, changes: Redo, mark: Mark) -> Redo:
+        """Those of containers that existed at ``mark``, without caches."""
+        return [
+            change
+            for change in changes
+            if not isinstance(change[0], CacheDict | CacheList) and not self._is_younger(change[0], mark)
+        ]
 
     def settle(self, containers: list[Any], mark: Mark) -> None:
         """Keep new containers beyond the path that made them: from now on they are as old as any, and as they are."""
@@ -208,6 +205,10 @@ class Heap:
     def _is_younger(self, container: Any, mark: Mark) -> bool:
         birth = self._born.get(id(container))
         return birth is not None and birth[1] is container and birth[0] >= mark.time
+
+
+def _as_they_are(items: Redo) -> Redo:
+    return [(container, key, container.get(key, _MISSING)) for container, key, _ in items]
 
 
 def is_held(container: Any, key: Any, value: Any) -> bool:

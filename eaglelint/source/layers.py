@@ -248,20 +248,19 @@ def _known_summary(machine: Machine, layer: Instance, given: _Given, site: Site 
         machine.heap.world.key,
     )
     known: tuple[_Summary | str | None] | None = machine.recall(shape)
+    if known is not None:
+        return known[0]
     # Layers of one class that are handed the like leave something behind as a rule: then none is run in vain.
     leaving: set[Any] = machine.memo.setdefault("layers that leave something", set())
     kind = (layer.cls.info, *map(type, given.args), *((name, type(value)) for name, value in given.kwargs.items()))
-    if known is None and kind not in leaving:
-        outer = machine.begin_basis()
-        try:
-            known = (_summarise(machine, layer, given, site),)
-        finally:
-            basis = machine.end_basis(outer)
-        # A shape names objects by their ids: while it is known, no other object may get them.
-        machine.remember(shape, known, basis, holder=(layer.siblings, given))
-        if known[0] is None:
-            leaving.add(kind)
-    return known[0] if known is not None else None
+    if kind in leaving:
+        return None
+    summary, basis = machine.on_basis(lambda: _summarise(machine, layer, given, site))
+    # A shape names objects by their ids: while it is known, no other object may get them.
+    machine.remember(shape, (summary,), basis, holder=(layer.siblings, given))
+    if summary is None:
+        leaving.add(kind)
+    return summary
 
 
 @dataclass(frozen=True, slots=True)

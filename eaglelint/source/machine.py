@@ -417,8 +417,22 @@ class Machine:
                 return known.value
         return None
 
-    def recall_outcomes(self, key: Any) -> list[Outcome] | None:
-        """The outcomes of a computation that was remembered, with what a single one changed done again."""
+    def outcomes_of(
+        self, key: Any, explored: Callable[[], list[Outcome]], origin: Any, holder: Any = None
+    ) -> list[Outcome]:
+        """The outcomes of a computation, remembered or new; what a single one changed is done, or done again.
+
+        ``origin`` names what it makes, for ``keep``; ``holder`` is an object that the key names by its identity.
+        """
+        known = self._recalled(key)
+        if known is not None:
+            return known
+        mark = self.heap.mark()
+        outcomes, basis = self.on_basis(explored)
+        self._remember_outcomes(key, outcomes, basis, mark, origin, holder)
+        return outcomes
+
+    def _recalled(self, key: Any) -> list[Outcome] | None:
         for known in self.memo.get(key, ()):
             if known.request in (0, self._request) and known.basis.holds(self._scope.facts) and known.applies():
                 self._basis.take_up(known.basis)
@@ -428,40 +442,40 @@ class Machine:
                 return outcomes
         return None
 
-    def remember_outcomes(
-        self, key: Any, outcomes: list[Outcome], basis: Basis, mark: Mark, origin: Any, holder: Any = None
+    def _remember_outcomes(
+        self, key: Any, outcomes: list[Outcome], basis: Basis, mark: Mark, origin: Any, holder: Any
     ) -> None:
-        """Remember what a computation since ``mark`` came to, where it changed nothing but items of older dicts.
-
-        ``holder`` is an object that the key names by its identity, and that must live as long.
-        """
+        """Remember what a computation since ``mark`` came to, where it changed nothing but items of older dicts."""
+        redos = [outcome.redo for outcome in outcomes]
+        before: Redo | None
         if len(outcomes) == 1:
             changed = self.heap.items_changed(mark)
+            if changed is None:
+                return
+            before, after = changed
+            redos.append(after)
         else:
-            changed = self.heap.items_to_change([outcome.redo for outcome in outcomes], mark)
-        if changed is None:
-            return
-        before, after = changed
-        made = [value for outcome in outcomes for value in (outcome.value, *(new for _, _, new in outcome.redo))]
-        self.keep([*made, *(new for _, _, new in after)], mark, origin)
+            before = self.heap.items_to_change(redos, mark)
+            if before is None:
+                return
+        made = [outcome.value for outcome in outcomes] + [new for redo in redos for _, _, new in redo]
+        self.keep(made, mark, origin)
         if len(outcomes) == 1:
-            outcomes = [replace(outcomes[0], redo=after)]
+            outcomes = [replace(outcomes[0], redo=redos[-1])]
         known = Known(outcomes, basis, self._request if basis.own else 0, before, holder)
         self._add(key, known)
 
-    def begin_basis(self) -> Basis:
-        """From here on, note what is computed from: the choices that are asked for, whether or not they are taken."""
+    def on_basis(self, run: Callable[[], _T]) -> tuple[_T, Basis]:
+        """Run, and note what the result rests on: the choices that are asked for, whether or not they are taken."""
         outer, self._basis = self._basis, Basis(self._scope.facts)
-        return outer
-
-    def end_basis(self, outer: Basis) -> Basis:
-        """Stop noting, and go on with the notes of before, to which what was noted belongs as well."""
-        basis, self._basis = self._basis, outer
-        outer.take_up(basis)
-        return basis
+        try:
+            return run(), self._basis
+        finally:
+            outer.take_up(self._basis)
+            self._basis = outer
 
     def remember(self, key: Any, value: Any, basis: Basis, holder: Any = None) -> None:
-        """Remember what was computed on a basis, for all paths on which that holds; ``holder`` as above."""
+        """Remember what was computed on a basis, for all paths on which that holds; ``holder`` lives as long."""
         self._add(key, Known(value, basis, self._request if basis.own else 0, holder=holder))
 
     def _add(self, key: Any, known: Known) -> None:
@@ -540,10 +554,6 @@ class Machine:
     def trying(self) -> int:
         """How many trials are running, one inside the other."""
         return self._scope.trying
-
-    def facts(self) -> frozenset[Any]:
-        """The choices that hold on this path."""
-        return frozenset(self._scope.facts.items())
 
     def try_out(self, run: Callable[[], Any]) -> tuple[Any, Redo, dict[tuple[Any, Any], Any]] | None:
         """Run, note the result and what changed, and undo it; None where the run meets a real fork or raises."""

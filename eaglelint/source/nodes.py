@@ -26,12 +26,7 @@ def all_nodes(tree: ast.AST) -> list[ast.AST]:
     """A node and all below it, level by level, without contexts and operators."""
     found = [tree]
     for node in found:  # it grows as it is gone through
-        for name in _fields(node):
-            value = getattr(node, name, None)
-            if value.__class__ is list:
-                found += [item for item in value if isinstance(item, ast.AST)]
-            elif isinstance(value, ast.AST):
-                found.append(value)
+        found += children(node)
     return found
 
 

@@ -71,11 +71,6 @@ class Outcome:
     decisions: tuple[Decision, ...]
     values: tuple[Any, ...] = ()
 
-    @property
-    def changes(self) -> bool:
-        """Whether it changed anything that had been there before."""
-        return changes(self.net)
-
 
 def merge(heap: Heap, new: Outcome, known: Outcome, meeting: Meeting | None) -> bool:
     """Merge an outcome into a known one where they agree, or differ in nothing that matters."""

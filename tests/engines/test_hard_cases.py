@@ -219,6 +219,46 @@ for layer in self.layers:
     hidden_states, residual = layer(hidden_states, residual)
 """),
     ),
+    "a layer that is told the next one's number": Model(
+        layer_args="hidden_states, residual, next_layer=None",
+        layer="""
+if residual is None:
+    residual = hidden_states
+    hidden_states = self.input_layernorm(hidden_states)
+else:
+    hidden_states, residual = self.input_layernorm(hidden_states, residual)
+hidden_states = self.self_attn(hidden_states)
+if next_layer is None:
+    hidden_states = self.mlp(hidden_states)
+hidden_states, residual = self.post_attention_layernorm(hidden_states, residual)
+return self.mlp(hidden_states), residual
+""",
+        loop=loop(f"""
+for i, layer in enumerate(self.layers):
+    if i in self.layers_to_capture:
+        aux.append({STATE})
+    hidden_states, residual = layer(hidden_states, residual, i + 1 if i < 11 else None)
+"""),
+    ),
+    "layers that capture by the number that they are handed": Model(
+        layer_args="hidden_states, residual, number, captured",
+        layer="""
+if number in captured["ids"]:
+    captured["states"].append(hidden_states if residual is None else hidden_states + residual)
+if residual is None:
+    residual = hidden_states
+    hidden_states = self.input_layernorm(hidden_states)
+else:
+    hidden_states, residual = self.input_layernorm(hidden_states, residual)
+hidden_states, residual = self.post_attention_layernorm(self.self_attn(hidden_states), residual)
+return self.mlp(hidden_states), residual
+""",
+        loop=loop("""
+captured = {"ids": self.layers_to_capture, "states": aux}
+for i, layer in enumerate(self.layers):
+    hidden_states, residual = layer(hidden_states, residual, i, captured)
+"""),
+    ),
     "a list of a class of its own, which is no tensor": Model(
         top="""
 import torch

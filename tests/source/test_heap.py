@@ -122,6 +122,6 @@ def test_notes_do_not_count() -> None:
     heap.touch(trail)
     trail.append(1)
     heap.set(cache, "a", 1)
-    assert not heap.changed(mark)
+    assert heap.items_changed(mark) == ([], [])
     redo = heap.rollback(mark)
     assert (trail, cache, heap.net(redo, mark)) == ([], {}, {})

@@ -137,9 +137,8 @@ def test_memory_belongs_to_the_choices_that_went_into_it(machine: Machine) -> No
         chosen = decide(machine, B)
         for key, compute in (("plain", lambda: 1), ("chosen", lambda: decide(machine, B))):
             if machine.recall(key) is None:
-                outer = machine.begin_basis()
-                value = compute()
-                machine.remember(key, ("value", value), machine.end_basis(outer))
+                value, basis = machine.on_basis(compute)
+                machine.remember(key, ("value", value), basis)
                 found.append((key, chosen))
         return chosen
 
@@ -159,9 +158,8 @@ def test_memory_of_what_belongs_to_one_request(machine: Machine) -> None:
         for key, compute in (("ids", lambda: machine.read_attribute(config.attrs, "ids")), ("other", lambda: 7)):
             for _ in range(2):
                 if machine.recall(key) is None:
-                    outer = machine.begin_basis()
-                    value = compute()
-                    machine.remember(key, value, machine.end_basis(outer))
+                    value, basis = machine.on_basis(compute)
+                    machine.remember(key, value, basis)
                     read.append(value)
         machine.heap.rollback(mark)
     assert read == [[1], 7, [2]]
@@ -171,14 +169,12 @@ def test_what_a_remembered_call_changed_is_done_again(machine: Machine) -> None:
     """An item of a dict that was there before, from the same beginning; from another one nothing is remembered."""
     table: dict[str, int] = {}
 
-    def call() -> list[Outcome]:
-        outcomes = machine.recall_outcomes("call")
-        if outcomes is None:
-            mark, outer = machine.heap.mark(), machine.begin_basis()
-            outcomes = machine.explore(lambda: machine.heap.set(table, "n", table.get("n", 0) + 1), None)
-            machine.remember_outcomes("call", outcomes, machine.end_basis(outer), mark, "call")
-            computed.append(1)
-        return outcomes
+    def count() -> list[Outcome]:
+        computed.append(1)
+        return machine.explore(lambda: machine.heap.set(table, "n", table.get("n", 0) + 1), None)
+
+    def call() -> None:
+        machine.outcomes_of("call", count, "call")
 
     computed: list[int] = []
     found = []

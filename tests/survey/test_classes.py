@@ -5,11 +5,13 @@ from __future__ import annotations
 import pickle
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from eaglelint.serving import open_source
 from eaglelint.source.snapshot import Snapshot
+from eaglelint.survey import classes
 from eaglelint.survey.classes import survey_classes
 from eaglelint.survey.facts import ClassFacts
 from eaglelint.survey.work import survey_source
@@ -91,8 +93,18 @@ def test_a_class_that_adds_something_is_run_itself(tmp_path: Path) -> None:
         ("def set_eagle3_layers_to_capture(self, layer_ids=None):\n        self.model.layers_to_capture = [1]", "h[1]"),
     ],
 )
-def test_a_class_of_another_file_that_adds_nothing_that_is_asked_for(tmp_path: Path, body: str, default: str) -> None:
-    """It is its base by another name, run once, in the same piece of work; else it is run itself."""
+def test_a_class_of_another_file_that_adds_nothing_that_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, default: str
+) -> None:
+    """It is its base by another name, and that is run alone; else it is run itself."""
+    run: list[str] = []
+    survey = classes._survey
+
+    def noted(engine: Any, source: Any, binding: Any, *, stages: bool) -> ClassFacts:
+        run.append(binding.item.name)
+        return survey(engine, source, binding, stages=stages)
+
+    monkeypatch.setattr(classes, "_survey", noted)
     shutil.copytree(PROJECTS / "sound-sglang/sglang", tmp_path / "sglang")
     other = f"""from sglang.srt.models.llama import LlamaForCausalLM
 
@@ -111,6 +123,7 @@ EntryClass = AlphaForCausalLM
     assert (str(alpha.default.wiring), str(llama.default.wiring)) == (default, "h[2] ⊕ h[6] ⊕ h[9]")
     assert alpha.default.wiring.target_class == "AlphaForCausalLM"
     assert alpha.place.span.path.endswith("alpha.py")
+    assert run == ["LlamaForCausalLM", "AlphaForCausalLM"][: 1 if default == "h[2] ⊕ h[6] ⊕ h[9]" else 2]
     assert (alpha.default.captures == llama.default.captures) == (alpha.default.slots == llama.default.slots)
 
 
