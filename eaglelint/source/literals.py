@@ -74,7 +74,7 @@ def _written(part: cst.FormattedStringExpression, piece: Slice) -> tuple[str, bo
     """What stands before a value in a string, as ``{x=}`` has it, and whether the value is written as ``str`` does."""
     if part.equal is None:
         return "", (part.conversion or "s") == "s"
-    return piece.code(part.expression) + piece.module.code_for_node(part.equal), part.conversion == "s"
+    return piece.code(part.expression) + cst.Module([]).code_for_node(part.equal), part.conversion == "s"
 
 
 def _is_plain(value: Any) -> bool:

@@ -1,18 +1,46 @@
-"""One function, or a few statements, parsed by libcst as a small module of its own.
-
-Parsing whole files costs several times more, and positions double it: so only what the
-interpretation reaches is parsed, and positions are computed for the slices that end up as evidence.
-"""
+"""One function, or a few statements, read as a small module of its own: only what the interpretation reaches is."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import libcst as cst
-from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
+
+from eaglelint.source.read_statements import read_statements
+from eaglelint.source.reading import NotRead, Reading
+
+if TYPE_CHECKING:
+    from libcst.metadata import CodeRange
 
 __all__ = ["Site", "Slice", "parse_slice"]
+
+_Ends = tuple[tuple[int, int], tuple[int, int]]
+_EMPTY = cst.Module([])
+
+
+@dataclass(eq=False, slots=True)
+class _Parsed:
+    """Statements that libcst's own parser read, with the same questions as a ``Reading`` answers."""
+
+    module: cst.Module
+    _positions: dict[cst.CSTNode, CodeRange] | None = None
+
+    @property
+    def body(self) -> tuple[cst.BaseStatement, ...]:
+        return cast("tuple[cst.BaseStatement, ...]", tuple(self.module.body))
+
+    def span(self, node: cst.CSTNode) -> _Ends | None:
+        if self._positions is None:
+            from libcst.metadata import MetadataWrapper, PositionProvider  # seldom needed, and slow to import
+
+            wrapper = MetadataWrapper(self.module, unsafe_skip_copy=True)
+            self._positions = cast("dict[cst.CSTNode, CodeRange]", wrapper.resolve(PositionProvider))
+        found = self._positions.get(node)
+        return None if found is None else ((found.start.line, found.start.column), (found.end.line, found.end.column))
+
+    def code(self, node: cst.CSTNode) -> str | None:
+        return self.module.code_for_node(node)
 
 
 @dataclass(eq=False, slots=True)
@@ -20,35 +48,37 @@ class Slice:
     """Statements of one file, with the way back from a node to its line."""
 
     path: str
-    module: cst.Module
     body: tuple[cst.BaseStatement, ...]
     line_offset: int
-    _positions: dict[cst.CSTNode, CodeRange] | None = field(default=None)
+    text: str
+    _read: Reading | _Parsed
     _codes: dict[int, tuple[cst.CSTNode, str]] = field(default_factory=dict)
     # What evaluates its expressions (expressions.py), by their ids; with them, as a node that lives keeps its id.
     prepared: dict[int, tuple[cst.CSTNode, Any]] = field(default_factory=dict)
 
     def position(self, node: cst.CSTNode) -> tuple[int, int]:
         """Line and column, both 1-based, of a node of this slice in the file."""
-        if self._positions is None:
-            wrapper = MetadataWrapper(self.module, unsafe_skip_copy=True)
-            self._positions = cast("dict[cst.CSTNode, CodeRange]", wrapper.resolve(PositionProvider))
-        found = self._positions.get(node)
+        found = self._read.span(node)
         if found is None:
             return max(self.line_offset + 1, 1), 1
-        return found.start.line + self.line_offset, found.start.column + 1
+        (line, column), _ = found
+        return line + self.line_offset, column + 1
 
     def end(self, node: cst.CSTNode) -> tuple[int, int] | None:
         """Line and column just behind a node, None where it has no place."""
-        self.position(node)
-        found = (self._positions or {}).get(node)
-        return None if found is None else (found.end.line + self.line_offset, found.end.column + 1)
+        found = self._read.span(node)
+        if found is None:
+            return None
+        _, (line, column) = found
+        return line + self.line_offset, column + 1
 
     def code(self, node: cst.CSTNode) -> str:
         """The node as written, on one line."""
         found = self._codes.get(id(node))
         if found is None:
-            found = self._codes[id(node)] = node, _one_line(self.module.code_for_node(node))
+            written = self._read.code(node)
+            code = _one_line(_EMPTY.code_for_node(node) if written is None else written)
+            found = self._codes[id(node)] = node, code
         return found[1]
 
 
@@ -94,10 +124,10 @@ def _one_line(code: str) -> str:
 
 
 def parse_slice(path: str, lines: list[str], line: int, end_line: int) -> Slice:
-    """Parse the statements on ``line`` .. ``end_line`` (1-based, inclusive), whatever their indentation.
+    """Read the statements on ``line`` .. ``end_line`` (1-based, inclusive), whatever their indentation.
 
     Raises:
-        SyntaxError: libcst does not take what ``ast`` took.
+        SyntaxError: They are no Python.
     """
     chosen = lines[line - 1 : end_line]
     indented = bool(chosen) and chosen[0][:1] in " \t"
@@ -107,12 +137,17 @@ def parse_slice(path: str, lines: list[str], line: int, end_line: int) -> Slice:
     # An indented function keeps its columns and its multi-line strings when it stands in a block of its own.
     source = "if True:\n" + text if indented else text
     try:
-        module = cst.parse_module(source)
+        read = _read(source)
     except (cst.ParserSyntaxError, RecursionError) as error:
         raise SyntaxError(f"{path}:{line}: {error}") from error
+    body = read.body
     if indented:
-        block = cast("cst.If", module.body[0]).body
-        body = tuple(cast("cst.IndentedBlock", block).body)
-    else:
-        body = tuple(cast("tuple[cst.BaseStatement, ...]", module.body))
-    return Slice(path, module, body, line - 1 - (1 if indented else 0))
+        body = tuple(cast("Any", body[0]).body.body)
+    return Slice(path, body, line - 1 - (1 if indented else 0), text, read)
+
+
+def _read(source: str) -> Reading | _Parsed:
+    try:
+        return read_statements(source)
+    except (NotRead, SyntaxError, ValueError, RecursionError, MemoryError):  # libcst also takes a newer Python's syntax
+        return _Parsed(cst.parse_module(source))

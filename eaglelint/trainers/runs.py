@@ -176,7 +176,7 @@ def _stopped_at_a_list(run: Run) -> bool:
     """Whether a run ended in a function that fills a list: what it would have held is not known."""
     if run.stopped is None:
         return False
-    code = run.stopped_site.slice.module.code if run.stopped_site is not None else ".append("
+    code = run.stopped_site.slice.text if run.stopped_site is not None else ".append("
     return any(mark in code for mark in (".append(", "+= (", "+= ["))
 
 

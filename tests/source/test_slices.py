@@ -39,7 +39,7 @@ def find(piece, code: str) -> cst.CSTNode:  # type: ignore[no-untyped-def]
     [
         (6, 11, "self", (7, 11)),
         (6, 11, "decorated", (6, 6)),
-        (6, 11, "(x + 1)", (8, 14)),
+        (6, 11, "x + 1", (8, 14)),
         (6, 11, "1", (9, 14)),
         (14, 14, "2", (14, 17)),
         (2, 4, "TEXT", (2, 5)),

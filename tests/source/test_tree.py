@@ -175,7 +175,7 @@ def test_a_function_that_is_no_python(sources: Any, tmp_path: Path) -> None:
     assert tree.unreadable == {}
     for info in (index.functions["broken"], index.classes["Holder"].methods["method"]):
         piece = module.slice(info.line, info.end_line)
-        assert piece.module.code.startswith(f"def {info.name}(*args, **kwargs):\n    raise SyntaxError(")
+        assert piece.text.startswith(f"def {info.name}(*args, **kwargs):\n    raise SyntaxError(")
         assert piece.position(piece.body[0]) == (info.line, 1)
     assert tree.unreadable == {"mixed.py": "mixed.py:6: invalid syntax"}
     assert SourceTree((tmp_path,), relative_to=tmp_path).module("mixed") is None

@@ -1,0 +1,123 @@
+"""What was read of a text: libcst's nodes, and the place in the text that each one came from.
+
+libcst's parser keeps each blank and each comment in an object of its own, which an interpretation never looks at, and
+which take most of its time. So texts are read by Python's own parser, and each of its nodes becomes the node of libcst
+that means the same, with libcst's default layout (read_statements.py, read_expressions.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, NamedTuple, Protocol
+
+import libcst as cst
+
+from eaglelint.source.outline import characters
+
+__all__ = ["NotRead", "Placed", "Reading", "Span", "name_node", "new_node", "plain_node"]
+
+
+class NotRead(Exception):
+    """What only libcst's parser reads: ``match``, ``except*``, ``type``, type parameters and what is newer."""
+
+
+class Placed(Protocol):
+    """Where something stands: lines from 1, columns in UTF-8 bytes from 0, as ``ast`` has them."""
+
+    @property
+    def lineno(self) -> int: ...
+    @property
+    def col_offset(self) -> int: ...
+    @property
+    def end_lineno(self) -> int | None: ...
+    @property
+    def end_col_offset(self) -> int | None: ...
+
+
+class Span(NamedTuple):
+    """A place that no node of ``ast`` has."""
+
+    lineno: int
+    col_offset: int
+    end_lineno: int | None
+    end_col_offset: int | None
+
+
+@dataclass(eq=False, slots=True)
+class Reading:
+    """The statements of a text, and where their nodes stand, by the nodes' ids.
+
+    What is written at one of ``places`` is its node, parentheses around it left out. A node that has no such place is
+    ``near`` one: a part of a string, a name in an import.
+    """
+
+    lines: list[str]
+    body: tuple[cst.BaseStatement, ...] = ()
+    places: dict[int, Placed] = field(default_factory=dict)
+    near: dict[int, Placed] = field(default_factory=dict)
+
+    def span(self, node: cst.CSTNode) -> tuple[tuple[int, int], tuple[int, int]] | None:
+        """Where a node begins and ends: lines from 1, columns in characters from 0; None where it has no place."""
+        place = self.places.get(id(node)) or self.near.get(id(node))
+        return None if place is None else self._ends(place)
+
+    def code(self, node: cst.CSTNode) -> str | None:
+        """A node as it is written; None where it has no place of its own."""
+        place = self.places.get(id(node))
+        return None if place is None else self.text(place)
+
+    def text(self, place: Placed) -> str:
+        """What is written at a place."""
+        (line, start), (last, end) = self._ends(place)
+        if line == last:
+            return self.lines[line - 1][start:end]
+        return "\n".join([self.lines[line - 1][start:], *self.lines[line : last - 1], self.lines[last - 1][:end]])
+
+    def begins_line(self, place: Placed) -> bool:
+        """Whether nothing but blanks stands before a place on its line."""
+        line = self.lines[place.lineno - 1]
+        return not line[: characters(line, place.col_offset)].strip()
+
+    def _ends(self, place: Placed) -> tuple[tuple[int, int], tuple[int, int]]:
+        line, last = place.lineno, place.end_lineno or place.lineno
+        start = characters(self.lines[line - 1], place.col_offset)
+        return (line, start), (last, characters(self.lines[last - 1], place.end_col_offset or 0))
+
+
+_new_object = object.__new__
+_set = object.__setattr__
+_defaults: dict[type[Any], list[tuple[str, Any]]] = {}
+
+
+def new_node(kind: type[Any], **given: Any) -> Any:
+    """A node without the checks that its own ``__init__`` makes: Python's parser has made them."""
+    defaults = _defaults.get(kind)
+    if defaults is None:
+        own = fields(kind)
+        defaults = [(each.name, each.default) for each in own if each.default is not MISSING]
+        defaults += [(each.name, each.default_factory()) for each in own if each.default_factory is not MISSING]
+        _defaults[kind] = defaults
+    node = _new_object(kind)
+    for name, value in defaults:
+        if name not in given:
+            _set(node, name, value)
+    for name, value in given.items():
+        _set(node, name, value)
+    return node
+
+
+_plain: dict[type[Any], Any] = {}
+
+
+def plain_node(kind: type[Any]) -> Any:
+    """The node of an operator, of which one is as good as another."""
+    if kind not in _plain:
+        _plain[kind] = new_node(kind)
+    return _plain[kind]
+
+
+def name_node(value: str, place: Placed, reading: Reading) -> cst.Name:
+    """A name that a text only has as a part of something else, which stands at ``place``."""
+    node = new_node(cst.Name, value=value)
+    reading.near[id(node)] = place
+    return node  # type: ignore[no-any-return]
