@@ -210,23 +210,54 @@ def _effects(node: cst.CSTNode, wanted: _Wanted) -> Effects:
 
 def _collect(node: cst.CSTNode, effects: Effects, wanted: _Wanted) -> None:
     """Add the effects of a node and of all inside it; those of inner statements are kept for themselves."""
+    while type(node) is cst.Attribute or type(node) is cst.Arg:
+        node = node.value  # neither the attribute's own name nor the keyword
+    if type(node) is cst.Name:
+        effects.reads.add(node.value)
+        return
+    if type(node) in _TELLING and _tell(node, effects, wanted):
+        return
+    for child in children(node):
+        if isinstance(child, cst.BaseStatement):
+            inner = _effects(child, wanted)
+            effects.names |= inner.names
+            effects.attributes |= inner.attributes
+            effects.calls += inner.calls
+            effects.reads |= inner.reads
+            effects.yields |= inner.yields
+            effects.aliases |= inner.aliases
+            effects.handed |= inner.handed
+            effects.deep |= inner.deep
+            effects.borrowed |= inner.borrowed
+        else:
+            _collect(child, effects, wanted)
+    if type(node) is cst.For:
+        items = Effects()
+        _target(node.target, items, wanted)
+        if items.names & {owner for owner, _ in effects.attributes}:
+            inside = Effects()
+            _touch(node.iter, inside, wanted)
+            effects.handed |= inside.names | inside.attributes  # for layer in self.layers: layer.NAME = ...
+
+
+_TELLING = frozenset(
+    [
+        *(cst.ImportAlias, cst.AssignTarget, cst.AnnAssign, cst.AugAssign, cst.For, cst.NamedExpr, cst.CompFor),
+        *(cst.AsName, cst.Del, cst.FunctionDef, cst.Call, cst.Expr, cst.Assign, cst.Yield),
+    ]
+)
+
+
+def _tell(node: cst.CSTNode, effects: Effects, wanted: _Wanted) -> bool:
+    """Add the effects of a node by itself; whether these are all."""
     match node:
-        case cst.Name():
-            effects.reads.add(node.value)
-            return
-        case cst.Attribute():
-            _collect(node.value, effects, wanted)  # not the attribute's own name
-            return
-        case cst.Arg():
-            _collect(node.value, effects, wanted)  # not the keyword
-            return
         case cst.ImportAlias():
             bound: cst.CSTNode = node.asname.name if node.asname is not None else node.name
             while isinstance(bound, cst.Attribute):
                 bound = bound.value
             if isinstance(bound, cst.Name):
                 effects.names.add(bound.value)
-            return
+            return True
         case cst.AssignTarget() | cst.AnnAssign() | cst.AugAssign() | cst.For() | cst.NamedExpr() | cst.CompFor():
             _target(node.target, effects, wanted)
         case cst.AsName():
@@ -256,27 +287,7 @@ def _collect(node: cst.CSTNode, effects: Effects, wanted: _Wanted) -> None:
                     effects.borrowed.add((target.value.value, target.attr.value))
         case cst.Yield():
             effects.yields = True
-    for child in children(node):
-        if isinstance(child, cst.BaseStatement):
-            inner = _effects(child, wanted)
-            effects.names |= inner.names
-            effects.attributes |= inner.attributes
-            effects.calls += inner.calls
-            effects.reads |= inner.reads
-            effects.yields |= inner.yields
-            effects.aliases |= inner.aliases
-            effects.handed |= inner.handed
-            effects.deep |= inner.deep
-            effects.borrowed |= inner.borrowed
-        else:
-            _collect(child, effects, wanted)
-    if isinstance(node, cst.For):
-        items = Effects()
-        _target(node.target, items, wanted)
-        if items.names & {owner for owner, _ in effects.attributes}:
-            inside = Effects()
-            _touch(node.iter, inside, wanted)
-            effects.handed |= inside.names | inside.attributes  # for layer in self.layers: layer.NAME = ...
+    return False
 
 
 def _root(node: cst.BaseExpression) -> str | None:

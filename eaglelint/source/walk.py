@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any
 
 import libcst as cst
 
@@ -26,26 +28,30 @@ _SKIPPED = frozenset(
     ["annotation", "equal", "footer", "dot", "star", "colon", "trailing_whitespace", "asynchronous", "returns"]
 )
 
-_fields: dict[type, tuple[str, ...]] = {}
+# What a field holds besides nodes.
+_PLAIN = frozenset([str, bool, type(None), cst.MaybeSentinel])
+
+_fields: dict[type[Any], tuple[str, ...]] = {}
 
 
-def children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+def children(node: cst.CSTNode) -> list[cst.CSTNode]:
     """The nodes directly below a node, in order, layout and annotations left out."""
-    kind = type(node)
+    kind: type[Any] = node.__class__
     names = _fields.get(kind)
     if names is None:
-        all_names: tuple[str, ...] = tuple(kind.__dataclass_fields__)
+        own = [each.name for each in fields(kind)]
         names = _fields[kind] = tuple(
-            name for name in all_names if name not in _SKIPPED and not any(mark in name for mark in _LAYOUT)
+            name for name in own if name not in _SKIPPED and not any(mark in name for mark in _LAYOUT)
         )
+    found: list[cst.CSTNode] = []
     for name in names:
         value = getattr(node, name)
-        if type(value) in (list, tuple):
-            for item in value:
-                if isinstance(item, cst.CSTNode):
-                    yield item
-        elif value is not None and type(value) is not str and isinstance(value, cst.CSTNode):
-            yield value
+        kind = value.__class__
+        if kind is list or kind is tuple:
+            found += value
+        elif kind not in _PLAIN:
+            found.append(value)
+    return found
 
 
 def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
@@ -54,4 +60,4 @@ def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     while stack:
         current = stack.pop()
         yield current
-        stack += reversed(list(children(current)))
+        stack += reversed(children(current))

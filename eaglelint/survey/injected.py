@@ -35,7 +35,7 @@ __all__ = ["Features", "State", "compared", "injected_late"]
 _COUNT = 3  # how many features there are, where the code asks: any number that is less than that of the layers
 _WIDTH = 64  # of a state, where the target's config does not say
 _BELOW = (1, 3)  # how much deeper than the loop over the layers calls are followed on the way to it, at first
-_WAY = 2_000  # steps on that way: 700 in SGLang 0.5.12, 350 in vLLM 0.33.0
+_WAY = 1_500  # steps on that way: 700 in SGLang 0.5.12 and in vLLM 0.33.0, where a try that fails takes up to 1,300
 _ITEM, _LENGTH = "an injected feature", "the number of injected features"
 
 
@@ -112,10 +112,12 @@ def compared(
     if not candidates or request.deployment.number("pp") > 1:
         return
     depth = max(loops[function].depth for function in candidates)
+    given: tuple[tuple[str, str], ...] | None = ()
     # An encoder of images takes longer to follow than all the rest: it is left aside where that is enough.
-    shallow = [replace(budget, steps=_WAY, depth=min(depth + below, budget.depth)) for below in _BELOW]
-    tries = (_given(engine, source, request, candidates, bounds) for bounds in shallow)
-    given = next(filter(None, tries), ())
+    for below in _BELOW:
+        if given == ():  # else it is found, or what is below takes longer still
+            shallow = replace(budget, steps=_WAY, depth=min(depth + below, budget.depth))
+            given = _given(engine, source, request, candidates, shallow)
     if not given:
         return
     machine = _machine(engine, source, request, budget)
@@ -192,8 +194,11 @@ def _given(
     request: ServingRequest,
     candidates: Mapping[str, tuple[str, ...]],
     budget: Budget,
-) -> tuple[tuple[str, str], ...]:
-    """Those arguments that are there for a prompt with images; the run ends where the loop's function is given one."""
+) -> tuple[tuple[str, str], ...] | None:
+    """Those arguments that are there for a prompt with images, None where it takes too long to see.
+
+    The run ends where the loop's function is given one.
+    """
     machine = _machine(engine, source, request, budget, images=True)
     found: dict[tuple[str, str], None] = {}
 
@@ -205,7 +210,7 @@ def _given(
     machine.entering = {function: partial(note, function) for function in candidates}
     with suppress(_Reached):
         _only(machine, partial(_run, engine, source, machine, request))
-    return tuple(found)
+    return tuple(found) if found or machine.steps <= budget.steps else None
 
 
 def _is_there(value: Any) -> bool:
