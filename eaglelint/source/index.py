@@ -13,12 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from eaglelint.source.nodes import children
 from eaglelint.source.outline import Outline, Unparsable
 
 __all__ = ["ClassInfo", "FileIndex", "FunctionInfo", "Import", "index_outline", "index_source"]
 
 _MAX_SOURCE_BYTES = 8 * 1024 * 1024
-_ENCODING = re.compile(rb"(?:[^\n]*\n)?[^\n]*coding")
+# In a comment on one of the first two lines, another encoding than UTF-8.
+_ENCODING = re.compile(rb"(?:[^\r\n]*(?:\r\n?|\n))?[^\r\n]*#[^\r\n]*coding[:=][ \t]*(?!(?i:utf-?8)(?![-.\w]))")
 _GOES_ON = re.compile(rb"\\\r?\n[ \t]{0,4}\S")  # after a backslash, at the indentation of a statement
 
 
@@ -231,7 +233,7 @@ def _note_changes(statement: ast.stmt, changes: dict[str, list[tuple[int, int]]]
                 names.add(name)
             case ast.Call(func=ast.Attribute(value=ast.Name(id=name))):
                 names.add(name)
-        pending += ast.iter_child_nodes(node)
+        pending += children(node)
     for name in names:
         changes.setdefault(name, []).append(_lines(statement))
 

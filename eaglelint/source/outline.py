@@ -30,7 +30,7 @@ _GOES_ON = tuple(map(re.compile, ('"""', "'''", r"\\\n")))  # without one of the
 _HEADERS = (re.compile(r"(def)[ \t]+(\w+)"), re.compile(r"(class)[ \t]+(\w+)"))
 _SHORT_HEADER = re.compile(r"""[^"'#()\[\]{}]*(?:\([^"'#()\[\]{}]*\)[^"'#()\[\]{}]*)?""")
 _BEGINS = re.compile(r":[ \t]*(?:#[^\n]*)?$")  # a suite, on lines of its own
-_DECORATOR = re.compile(r"\n[ \t]*@")
+_DECORATOR = re.compile("@")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -117,14 +117,15 @@ class Outline:
         return next((block for block in reversed(self.blocks) if block.name == name and block.parent is None), None)
 
     def without_bodies(self) -> str:
-        """The source with a ``pass`` on the last line of each function, in place of what it does."""
+        """The source with ``def NAME(): pass`` on the first and last line of each function, without what it takes."""
         lines = list(self.lines)
         for block in self.blocks:
             if block.kind != "def" or block.outermost is not block:
                 continue
             if block.header < block.end and _BEGINS.search(lines[block.header - 1]):
-                body = slice(block.header, block.end)
-                lines[body] = [*([""] * (block.end - block.header - 1)), " " * (block.indent + 1) + "pass"]
+                indent = lines[block.line - 1][: block.indent]
+                left = [f"{indent}def {block.name}():", *[""] * (block.end - block.line - 1), f"{indent} pass"]
+                lines[block.line - 1 : block.end] = left
         return "\n".join(lines)
 
     # --- parsing on demand ---
@@ -289,7 +290,7 @@ class Outline:
         first: dict[int, int] = {}
         for found in _DECORATOR.finditer(text):
             number = bisect_right(breaks, found.start())
-            if number in inside:
+            if number in inside or text[breaks[number - 1] + 1 : found.start()].strip(" \t"):
                 continue
             at = _header_end(self.lines, number)
             while at < len(self.lines) and self.lines[at].lstrip(" \t\f")[:1] in ("", "#"):

@@ -211,6 +211,10 @@ SHAPES = [
     "def f():\n    x = (1 +\n2)\n    return x\n\n\ndef g():\n\treturn 1\n",
     "def f():\n    pass\n    # the end\n\n# of all",
     "# -*- coding: latin-1 -*-\ndef f():\n    return '\\xe9'\n",
+    "# -*- coding: utf-8 -*-\ndef f(\n    a='é',\n):\n    return a\nT = 'é'\n",
+    "#!/usr/bin/python\n# vim: fileencoding=latin-1\nS = '\\xe9'\n",
+    "def f(a: int,\n      b=lambda: (\n  1)) -> int:\n    c = a @ b\n    return c @ \\\n        a\n@a.b(\n    1)\n@c\ndef g(): pass\n",
+    "class A:\n\t@property\n\tasync def f(\n\t\tself,\n\t):\n\t\treturn 1\n\tdef g(self, x=1):\n\t\tpass\n",
     "def f():\r\n    return 1\r\n\r\nX = 1\r\n",
     "class A:\n    def f(self):\n        match self:\n            case 1:\n                return 2\n    def g(self):\n        return lambda: (\n            1)\n",
 ]
@@ -220,6 +224,14 @@ SHAPES = [
 def test_an_index_without_a_look_into_functions(text: str) -> None:
     """It is the same as that of the whole file."""
     assert told(index_outline(text.encode())) == told(index_source(text.encode()))
+
+
+def test_what_a_function_takes_is_not_looked_at() -> None:
+    """No more than what it does: that it is no Python is told when somebody asks for the function."""
+    text = "def f(a, 1):\n    return a\n\n\nX = 1\n"
+    assert set(index_outline(text.encode()).assignments) == {"X"}
+    with pytest.raises(SyntaxError):
+        index_source(text.encode())
 
 
 def test_every_module_of_eaglelint() -> None:
