@@ -53,6 +53,7 @@ class Snapshot:
         """``lasting``: it takes note of what can change, so that ``holds`` can tell whether something did."""
         self.stamps = stamps
         self.answers: dict[Dependency, str] = {}
+        self._kept: dict[str, tuple[bytes, str]] = {}  # contents of files with their fingerprints
         self._unsaved: dict[str, bytes] = {}
         self._seen: dict[str, tuple[int, ...] | None] | None = {} if lasting else None
         self._noting: list[set[Dependency]] = []
@@ -156,7 +157,7 @@ class Snapshot:
         name = os.fspath(directory)
         for path in self._files(name):
             try:
-                content, mark = self._read(path)
+                content, mark = self._read(path, keep=False)  # all at once are too many
             except OSError:
                 content, mark = None, _MISSING
             self._settle(("file", path, ""), mark)
@@ -203,15 +204,17 @@ class Snapshot:
                 known = self.stamps.known(path, os.stat(path))
                 if known is not None:
                     return known
-            return self._read(path)[1]
+            return self._read(path, keep=False)[1]
         except OSError:
             return _MISSING
 
-    def _read(self, path: str) -> tuple[bytes, str]:
+    def _read(self, path: str, *, keep: bool = True) -> tuple[bytes, str]:
         unsaved = unsaved_text(path)
         if unsaved is not None:
             self._unsaved[os.path.realpath(path)] = unsaved
             return unsaved, fingerprint(unsaved)
+        if path in self._kept:
+            return self._kept[path]
         self._look(path)
         with open(path, "rb") as file:
             before = os.fstat(file.fileno())
@@ -220,6 +223,8 @@ class Snapshot:
         mark = fingerprint(content)
         if self.stamps is not None and _untouched(before, after):
             self.stamps.note(path, after, mark)
+        if keep:
+            self._kept[path] = content, mark
         return content, mark
 
     def _kind(self, path: str) -> str:
