@@ -23,7 +23,9 @@ _MOST_STEPS = 100_000
 _MOST_SEARCHED = 5_000_000_000
 # Captured states are handled in files that speak of them; a join elsewhere is of other things.
 _ABOUT = b"aux_hidden_states"
-_JOIN = re.compile(rb"torch\.(?:cat|concat|stack)\(")
+_SPACE = rb"\s|#[^\n]*\n|\\\n"
+# Of a variable alone, perhaps in parentheses of its own.
+_JOIN = re.compile(rb"torch\.(?:cat|concat|stack)\((?:\(|%b)*[\w\x80-\xff]+(?:%b)*[,)]" % (_SPACE, _SPACE))
 
 
 def joined_while_none(source: EngineSource) -> tuple[JoinedWhileNone, ...]:
@@ -34,7 +36,7 @@ def joined_while_none(source: EngineSource) -> tuple[JoinedWhileNone, ...]:
     found: dict[Place, JoinedWhileNone] = {}
     for name, text in project.sources.items():
         outline = project.outline(name) if _ABOUT in text and _JOIN.search(text) else None
-        for call, variable in _joins(outline) if outline is not None else ():
+        for call, variable in _joins(outline, text) if outline is not None else ():
             assert outline is not None
             scope = links.scope_at(outline, call.lineno)
             site = next((each for each in scope.calls if each.node is call), None) if scope is not None else None
@@ -48,9 +50,9 @@ def joined_while_none(source: EngineSource) -> tuple[JoinedWhileNone, ...]:
     return tuple(sorted(found.values(), key=lambda item: item.place))
 
 
-def _joins(outline: Outline) -> Iterator[tuple[ast.Call, ast.Name]]:
+def _joins(outline: Outline, text: bytes) -> Iterator[tuple[ast.Call, ast.Name]]:
     """The joins in the functions of a file of variables that are not plainly lists wherever they are set."""
-    lines = (number for number, line in enumerate(outline.lines, 1) if _JOIN.search(line.encode()))
+    lines = (text.count(b"\n", 0, found.start()) + 1 for found in _JOIN.finditer(text))
     blocks = dict.fromkeys(block.outermost for line in lines if (block := outline.innermost(line)) is not None)
     for block in blocks:
         try:

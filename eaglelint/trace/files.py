@@ -45,8 +45,9 @@ class Files:
             self._read(os.path.abspath(path))
             return
         if self.snapshot is not None:
+            start = len(os.fspath(path))
             for name, source in self.snapshot.contents(path):
-                if _EXCLUDED.isdisjoint(Path(name).relative_to(path).parts):
+                if _EXCLUDED.isdisjoint(name[start:].split(os.sep)):
                     self._add(name, source)
             return
         pending = [os.path.abspath(path)]

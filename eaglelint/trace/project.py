@@ -86,6 +86,7 @@ class Project(Files):
         # but part of a survey, which has other work for the other cores.)
         headers = partial(headers_in, self.sources)
         self._headers = begin(headers) if self.size > _LARGE and snapshot is None else headers
+        self._headers_with: dict[str, Headers] = {}
         self._imports: dict[Outline, dict[str, tuple[str, str | None, int]]] = {}
         self._stars: dict[Outline, list[tuple[str, int]]] = {}
         self._assigned: dict[Outline, set[str]] = {}
@@ -249,7 +250,7 @@ class Project(Files):
         if cls not in self._subclasses:
             self._subclasses[cls] = ()
             found: dict[Class, None] = {}
-            for file, name in self.headers.below.get(cls.name, ()):
+            for file, name in self._headers_for(cls.name).below.get(cls.name, ()):
                 outline = self.outline(file)
                 for block in outline.blocks if outline is not None else ():
                     if block.kind == "class" and block.name == name:
@@ -268,7 +269,7 @@ class Project(Files):
     def classes_with(self, name: str, most: int = 1_000) -> list[tuple[Class, Def]]:
         """The classes among the files that define a method of that name themselves; none where they are too many."""
         found: list[tuple[Class, Def]] = []
-        files = self.headers.files.get(name, ())
+        files = self._headers_for(name).files.get(name, ())
         if len(files) > most:
             return []
         for file in files:
@@ -280,17 +281,26 @@ class Project(Files):
 
     def defined_in(self, name: str) -> int:
         """How many files define a function or class of that name."""
-        return len(self.headers.files.get(name, ()))
+        return len(self._headers_for(name).files.get(name, ()))
 
     def classes_named(self, name: str) -> list[Class]:
         """All classes of that name among the files."""
         found = []
-        for file in self.headers.files.get(name, ()):
+        for file in self._headers_for(name).files.get(name, ()):
             outline = self.outline(file)
             for block in outline.blocks if outline is not None else ():
                 if outline is not None and block.kind == "class" and block.name == name:
                     found.append(Class(outline, block))
         return found
+
+    def _headers_for(self, name: str) -> Headers:
+        """Headers among which are all with that name. A trace asks for many, a survey for a few."""
+        if self.snapshot is None:
+            return self.headers
+        if name not in self._headers_with:
+            files = self._files_with(name.encode())
+            self._headers_with[name] = headers_in({file: self.sources[file] for file in files})
+        return self._headers_with[name]
 
     @cached_property
     def headers(self) -> Headers:
