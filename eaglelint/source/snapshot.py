@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from hashlib import blake2b
+from hashlib import sha256
 from typing import Protocol
 
 from eaglelint.overlay import unsaved_text, unsaved_texts
@@ -43,7 +43,7 @@ class Stamps(Protocol):
 
 def fingerprint(content: bytes) -> str:
     """What tells one content from another."""
-    return blake2b(content, digest_size=16).hexdigest()
+    return sha256(content).hexdigest()[:32]
 
 
 class Snapshot:
