@@ -59,8 +59,7 @@ def builds_on(text: bytes, module: SourceModule) -> bool:
 
 def made_of(source: EngineSource, directory: Path, path: Path) -> Iterator[Path]:
     """A file, and those of a directory that it imports from, or that those import from: a test on text."""
-    above = source.package.parent
-    files = {".".join(file.relative_to(above).with_suffix("").parts): file for file in source.tree.files(directory)}
+    files = source.tree.once(("modules", directory), partial(_modules, source, directory))
     pending, seen = [path], {path}
     while pending:
         current = pending.pop()
@@ -70,6 +69,12 @@ def made_of(source: EngineSource, directory: Path, path: Path) -> Iterator[Path]
             if file is not None and file not in seen:
                 seen.add(file)
                 pending.append(file)
+
+
+def _modules(source: EngineSource, directory: Path) -> dict[str, Path]:
+    """The files of a directory, by the names under which they are imported."""
+    above = source.package.parent
+    return {".".join(file.relative_to(above).with_suffix("").parts): file for file in source.tree.files(directory)}
 
 
 def _imported(source: EngineSource, path: Path) -> frozenset[str]:
