@@ -207,8 +207,10 @@ def _makers(engine: Any, source: EngineSource) -> Iterator[_Maker]:
     if not gated:
         return
     makes = re.compile(r"\b(" + "|".join(map(re.escape, gated)) + r")\(")
+    calls = [f"{name}(".encode() for name in gated]
     for path in files:
-        if not makes.search(source.tree.read(path).decode("utf-8", "replace")):
+        content = source.tree.read(path)
+        if not any(call in content for call in calls):
             continue
         module = source.tree.module_at(path)
         for name, info in functions_of(module) if module is not None else ():
