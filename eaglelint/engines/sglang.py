@@ -380,7 +380,8 @@ def _entries(source: EngineSource, path: Path) -> list[str]:
 
     def read() -> list[str]:
         text = source.tree.read(path)
-        entry = _ENTRY_CLASS.search(text, max(text.find(b"EntryClass"), 0))
+        at = text.find(b"EntryClass")
+        entry = _ENTRY_CLASS.search(text, at) if at >= 0 else None
         return re.findall(r"\w+", entry.group(1).decode("utf-8", "replace")) if entry else []
 
     return source.tree.once(("entries", path), read)

@@ -29,6 +29,7 @@ _GOES_ON = tuple(map(re.compile, ('"""', "'''", r"\\\n")))  # without one of the
 # Each begins with a literal, so that it is found at the speed of C.
 _HEADERS = (re.compile(r"(def)[ \t]+(\w+)"), re.compile(r"(class)[ \t]+(\w+)"))
 _SHORT_HEADER = re.compile(r"""[^"'#()\[\]{}]*(?:\([^"'#()\[\]{}]*\)[^"'#()\[\]{}]*)?""")
+_BRACKETS = re.compile(r"[()\[\]{}]")
 _BEGINS = re.compile(r":[ \t]*(?:#[^\n]*)?$")  # a suite, on lines of its own
 _DECORATOR = re.compile("@")
 
@@ -349,7 +350,8 @@ def _header_end(lines: list[str], number: int) -> int:
         code = lines[at - 1]
         if '"' in code or "'" in code or "#" in code:
             code = _STRINGS.sub("", code)
-        depth += sum(map(code.count, "([{")) - sum(map(code.count, ")]}"))
+        for bracket in _BRACKETS.findall(code):
+            depth += 1 if bracket in "([{" else -1
         if depth <= 0:
             return at
     return number
