@@ -15,7 +15,7 @@ def main() -> None:
 
         print(f"eaglelint {__version__}")
         return
-    gc.set_threshold(100_000)  # What imports make stays: to walk it again and again costs a tenth of a short run.
+    gc.set_threshold(300_000)  # What imports make stays: to walk it again and again costs a tenth of a short run.
     from eaglelint.cli.app import run
 
     try:

@@ -27,7 +27,6 @@ from eaglelint.survey.classes import base_of, own_names, survey_classes
 from eaglelint.survey.embeddings import lost_embeddings
 from eaglelint.survey.facts import ClassFacts, EngineFacts
 from eaglelint.survey.graph_modes import refused_graphs
-from eaglelint.survey.joined_none import joined_while_none
 from eaglelint.survey.norm_stubs import norm_stubs
 from eaglelint.survey.readers import readers
 from eaglelint.survey.recycling import unlike_states
@@ -117,11 +116,18 @@ def _engine_facts(handle: EngineHandle, classes: tuple[ClassFacts, ...], known: 
 
 # --- the pieces of work ---------------------------------------------------------------------------------------------
 
+
+def _joins(_: Engine, source: EngineSource) -> Any:
+    from eaglelint.survey.joined_none import joined_while_none  # it needs the tracer, which nothing else here does
+
+    return joined_while_none(source)
+
+
 # The longest first.
 _FACTS: Mapping[str, Callable[[Engine, EngineSource], Any]] = {
     "unlike states": unlike_states,
     "lost embeddings": lost_embeddings,
-    "joins": lambda engine, source: joined_while_none(source),
+    "joins": _joins,
     "graph modes": refused_graphs,
     "wrappers": wrappers,
     "dropped keys": dropped_keys,
