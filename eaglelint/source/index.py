@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from eaglelint.source.nodes import children
+from eaglelint.source.nodes import all_nodes, children
 from eaglelint.source.outline import Outline, Unparsable
 
 __all__ = ["ClassInfo", "FileIndex", "FunctionInfo", "Import", "index_outline", "index_source"]
@@ -21,6 +21,8 @@ __all__ = ["ClassInfo", "FileIndex", "FunctionInfo", "Import", "index_outline", 
 _MAX_SOURCE_BYTES = 8 * 1024 * 1024
 # In a comment on one of the first two lines, another encoding than UTF-8.
 _ENCODING = re.compile(rb"(?:[^\r\n]*(?:\r\n?|\n))?[^\r\n]*#[^\r\n]*coding[:=][ \t]*(?!(?i:utf-?8)(?![-.\w]))")
+# What stands in them sets no variable around them.
+_CLOSED = (ast.Constant, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _GOES_ON = re.compile(rb"\\\r?\n[ \t]{0,4}\S")  # after a backslash, at the indentation of a statement
 
 
@@ -224,16 +226,18 @@ def _note_changes(statement: ast.stmt, changes: dict[str, list[tuple[int, int]]]
     pending: list[ast.AST] = [statement]
     while pending:
         node = pending.pop()
-        match node:
-            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.Lambda():
-                continue
-            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
-                names.add(name)
-            case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store() | ast.Del()):
-                names.add(name)
-            case ast.Call(func=ast.Attribute(value=ast.Name(id=name))):
-                names.add(name)
-        pending += children(node)
+        if isinstance(node, ast.Name):
+            if not isinstance(node.ctx, ast.Load):
+                names.add(node.id)
+        elif not isinstance(node, _CLOSED):
+            held = None
+            if isinstance(node, ast.Call):
+                held = node.func.value if isinstance(node.func, ast.Attribute) else None
+            elif isinstance(node, ast.Subscript):
+                held = node.value if not isinstance(node.ctx, ast.Load) else None
+            if isinstance(held, ast.Name):
+                names.add(held.id)
+            pending += children(node)
     for name in names:
         changes.setdefault(name, []).append(_lines(statement))
 
@@ -243,7 +247,7 @@ def _index_assignment(statement: ast.Assign | ast.AnnAssign | ast.AugAssign, int
     if isinstance(statement, ast.AnnAssign) and statement.value is None:
         return
     for target in targets:
-        for node in ast.walk(target):
+        for node in all_nodes(target):
             if isinstance(node, ast.Name):
                 into[node.id] = _lines(statement)
 
