@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from eaglelint.derive import ServingRequest, deep_recursion
+from eaglelint.derive import ServingRequest
 from eaglelint.engines.base import Engine, EngineSource, TargetChecker, config_object
+from eaglelint.recursion import deep_recursion
 from eaglelint.source.machine import Budget, BudgetExceeded, Machine, TooLong
 from eaglelint.source.stubs import load_stubs
 from eaglelint.survey.facts import Refusal

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import gc
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from eaglelint.deployment import DEFAULT, Deployment
 from eaglelint.engines.base import DraftReads, Engine, EngineSource, config_object
 from eaglelint.finding import Span
+from eaglelint.recursion import deep_recursion
 from eaglelint.source.assumptions import stated
 from eaglelint.source.identify import Stream
 from eaglelint.source.lookup import get_attribute
@@ -23,7 +21,7 @@ from eaglelint.source.tree import Binding
 from eaglelint.source.values import Cat, Instance, Opaque, Tensor, TensorBuffer
 from eaglelint.wiring import Condition, Evidence, Fault, LayerIds, Slot, Stage, Wiring
 
-__all__ = ["Derivation", "Deriver", "ServingRequest", "deep_recursion", "definition", "derive_serving", "reads_ids_at"]
+__all__ = ["Derivation", "Deriver", "ServingRequest", "definition", "derive_serving", "reads_ids_at"]
 
 
 _NO_STATE = "no captured state was found"
@@ -380,24 +378,6 @@ def _without_ids(data: dict[str, Any]) -> dict[str, Any]:
         elif not (isinstance(value, list) and all(isinstance(item, int) for item in value)):
             kept[key] = value
     return kept
-
-
-@contextmanager
-def deep_recursion() -> Iterator[None]:
-    """Room for nested calls: one interpreted call takes about twenty of Python's own frames.
-
-    The garbage collector waits meanwhile: what a run makes, it mostly keeps, and looking through it takes a fifth of
-    the time.
-    """
-    before, collects = sys.getrecursionlimit(), gc.isenabled()
-    sys.setrecursionlimit(max(before, 8000))
-    gc.disable()
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(before)
-        if collects:
-            gc.enable()
 
 
 def parts_of(joined: Any, captured: Any) -> list[Tensor]:

@@ -92,7 +92,7 @@ def draft_class(
 
 def _unlike_states(handle: EngineHandle, names: list[str], target: TargetConfig | None) -> tuple[UnlikeStates, ...]:
     """Whether the class hands itself another state than its target does."""
-    from eaglelint.derive import deep_recursion
+    from eaglelint.recursion import deep_recursion
     from eaglelint.source.tree import Binding
     from eaglelint.survey.recycling import unlike_states_of
 
@@ -170,8 +170,8 @@ def _unused(
     names: list[str],
 ) -> tuple[Unused, ...]:
     """What the class of the draft's name, and that of the target's, make of the draft's own weights."""
-    from eaglelint.derive import deep_recursion
     from eaglelint.engines.loading import DraftLoading
+    from eaglelint.recursion import deep_recursion
     from eaglelint.source.index import ClassInfo
     from eaglelint.source.tree import Binding
     from eaglelint.source.values import ClassValue
@@ -196,7 +196,7 @@ def _unused(
 
 
 def _rotary(handle: EngineHandle, draft: DraftConfig, kind: str, target: TargetConfig) -> Rotary | None:
-    from eaglelint.derive import deep_recursion
+    from eaglelint.recursion import deep_recursion
     from eaglelint.survey.rotary import rotary_of
 
     engine, source = handle.engine, handle.source

@@ -109,8 +109,8 @@ def built_modules(
     reads: DraftReads,
 ) -> DraftModules | None:
     """The same, from the interpretation itself, which notes the keys that it reads of the draft's config."""
-    from eaglelint.derive import deep_recursion
     from eaglelint.engines.base import config_object
+    from eaglelint.recursion import deep_recursion
     from eaglelint.source.machine import Budget, BudgetExceeded, Machine
     from eaglelint.source.stubs import load_stubs
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from eaglelint.derive import ServingRequest, deep_recursion
+from eaglelint.derive import ServingRequest
 from eaglelint.engines.base import DraftReads, Engine, EngineSource, config_object
+from eaglelint.recursion import deep_recursion
 from eaglelint.source.lookup import MISSING, get_attribute
 from eaglelint.source.machine import Budget, BudgetExceeded, Machine
 from eaglelint.source.stubs import load_stubs

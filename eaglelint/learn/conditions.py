@@ -12,8 +12,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
-from eaglelint.derive import ServingRequest, deep_recursion, definition
+from eaglelint.derive import ServingRequest, definition
 from eaglelint.engines.base import config_object
+from eaglelint.recursion import deep_recursion
 from eaglelint.serving import EngineHandle
 from eaglelint.source.machine import BudgetExceeded, Machine
 from eaglelint.source.stubs import load_stubs

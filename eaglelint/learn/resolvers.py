@@ -13,10 +13,10 @@ from typing import Any
 
 from eaglelint.artifacts.draft_kinds import IDS_KEYS
 from eaglelint.artifacts.target import TargetConfig
-from eaglelint.derive import deep_recursion
 from eaglelint.engines.base import DraftReads, config_object
 from eaglelint.engines.profile import KeyNode, Leaf, Profile, Resolver
 from eaglelint.engines.recall import resolve
+from eaglelint.recursion import deep_recursion
 from eaglelint.serving import EngineHandle
 from eaglelint.source.machine import BudgetExceeded, Machine, Raised
 from eaglelint.source.stubs import load_stubs

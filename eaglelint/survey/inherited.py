@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from eaglelint.derive import deep_recursion
 from eaglelint.engines.base import DraftReads, Engine, EngineSource, config_object, stand_in
 from eaglelint.engines.loading import LoadsBesideTarget
+from eaglelint.recursion import deep_recursion
 from eaglelint.source.lookup import MISSING, get_attribute, is_module
 from eaglelint.source.machine import Budget, BudgetExceeded, Machine, Raised
 from eaglelint.source.modules import assigned_along

@@ -18,8 +18,9 @@ from typing import Any
 import libcst as cst
 
 from eaglelint.artifacts.target import LAYER_COUNT_KEYS
-from eaglelint.derive import ServingRequest, deep_recursion, definition, parts_of
+from eaglelint.derive import ServingRequest, definition, parts_of
 from eaglelint.engines.base import DraftReads, Engine, EngineSource, config_object, stand_in
+from eaglelint.recursion import deep_recursion
 from eaglelint.source.identify import Stream
 from eaglelint.source.machine import Budget, BudgetExceeded, LayerLoop, Machine, Raised, TooLong
 from eaglelint.source.slices import Site

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from eaglelint.cache.units import Unit, active_store, keep_in
-from eaglelint.derive import deep_recursion
 from eaglelint.engines.base import Engine, EngineSource
 from eaglelint.forks import cores
+from eaglelint.recursion import deep_recursion
 from eaglelint.serving import EngineHandle, open_source
 from eaglelint.source.index import ClassInfo
 from eaglelint.source.snapshot import Dependency, Snapshot

@@ -11,8 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from eaglelint.derive import deep_recursion
 from eaglelint.practice import Alignment, RowShift
+from eaglelint.recursion import deep_recursion
 from eaglelint.source.index import FunctionInfo
 from eaglelint.source.lookup import MISSING
 from eaglelint.source.machine import Budget, BudgetExceeded, Raised

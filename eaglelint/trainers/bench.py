@@ -13,7 +13,7 @@ from typing import Any
 
 import libcst as cst
 
-from eaglelint.derive import deep_recursion
+from eaglelint.recursion import deep_recursion
 from eaglelint.source.calls import call_value
 from eaglelint.source.construct import function_node
 from eaglelint.source.expressions import evaluate

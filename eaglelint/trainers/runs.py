@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from eaglelint.derive import deep_recursion
+from eaglelint.recursion import deep_recursion
 from eaglelint.source.construct import bind_arguments, function_node
 from eaglelint.source.heap import CacheList
 from eaglelint.source.identify import Stream

@@ -118,7 +118,7 @@ class TrainerHandle:
 
     def weights(self, run: Run) -> tuple[tuple[WeightMap, ...], tuple[str, ...]]:
         """What the stack's exporters make of the names of a draft's tensors, and what could not be followed."""
-        from eaglelint.derive import deep_recursion
+        from eaglelint.recursion import deep_recursion
         from eaglelint.source.machine import BudgetExceeded, Raised
         from eaglelint.trainers.exporters import EXPORTERS
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import libcst as cst
 
-from eaglelint.derive import deep_recursion
 from eaglelint.practice import TemplateUse, TextSort
+from eaglelint.recursion import deep_recursion
 from eaglelint.source.index import FunctionInfo
 from eaglelint.source.lookup import MISSING
 from eaglelint.source.machine import Budget, BudgetExceeded, Machine, Raised

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from eaglelint.derive import deep_recursion
+from eaglelint.recursion import deep_recursion
 from eaglelint.serving import EngineHandle
 from eaglelint.survey.recycling import unlike_states
 

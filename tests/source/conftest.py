@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from eaglelint.derive import deep_recursion
+from eaglelint.recursion import deep_recursion
 from eaglelint.source.calls import call_value
 from eaglelint.source.index import FunctionInfo
 from eaglelint.source.machine import Machine
