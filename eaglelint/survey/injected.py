@@ -156,7 +156,7 @@ def _arguments(loop: LayerLoop) -> tuple[str, ...]:
     params = (*function.params.posonly_params, *function.params.params, *function.params.kwonly_params)
     names = [param.name.value for param in params if param.name.value in loop.absent]
     loops = [node for node in walk(function.body) if isinstance(node, cst.For | cst.While)] if names else []
-    read = {node.value for loop in loops for node in walk(loop) if isinstance(node, cst.Name)}
+    read = {node.value for loop in loops for node in walk(loop) if type(node) is cst.Name}
     bound = {name for loop in loops for name, _ in _assignments(loop.body)}
     before = [(name, value) for name, value in _assignments(function.body) if name not in bound]
     return tuple(name for name in names if name not in bound and _made_of(name, before) & read)
@@ -182,10 +182,10 @@ def _assignments(body: cst.CSTNode) -> Iterator[tuple[str, set[str]]]:
                 targets = [node.target]
             case _:
                 continue
-        value = {inner.value for inner in walk(given) if isinstance(inner, cst.Name)}
+        value = {inner.value for inner in walk(given) if type(inner) is cst.Name}
         for target in targets:
             for name in walk(target):
-                if isinstance(name, cst.Name):
+                if type(name) is cst.Name:
                     yield name.value, value
 
 
