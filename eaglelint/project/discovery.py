@@ -278,10 +278,11 @@ def _any_match(patterns: Sequence[re.Pattern[str]], path: str) -> bool:
 def _config_data(name: str) -> object:
     """The parsed JSON of a file that may be a config; ``None`` for every other file."""
     try:
-        text = unsaved_text(Path(name))
+        text = unsaved_text(name)
         if text is None:
             with open(name, "rb") as file:
-                text = file.read(MAX_JSON_BYTES + 1)
+                # No more than there is: room for the largest takes longer to get than most files to read.
+                text = file.read(min(os.fstat(file.fileno()).st_size, MAX_JSON_BYTES) + 1)
     except OSError:
         return None
     if len(text) > MAX_JSON_BYTES or not any(mark in text for mark in (*_DRAFT_MARKS, *_TARGET_MARKS)):
