@@ -332,13 +332,27 @@ def _over_lines(text: str) -> Iterator[tuple[int, int]]:
         if mark < at:
             continue
         # Other strings and comments end with their line, so none of them reaches over the beginning of this one.
-        string = _STRINGS.search(text, max(at, text.rfind("\n", 0, mark) + 1))
-        while string is not None and string.end() <= mark:
-            string = _STRINGS.search(text, string.end())
-        if string is not None and string.start() <= mark:
-            at = string.end()
-            if "\n" in string[0]:
-                yield string.span()
+        start = max(at, text.rfind("\n", 0, mark) + 1)
+        span = _plain(text, start, mark)
+        if span is None:
+            string = _STRINGS.search(text, start)
+            while string is not None and string.end() <= mark:
+                string = _STRINGS.search(text, string.end())
+            if string is None or string.start() > mark:
+                continue
+            span = string.span()
+        at = span[1]
+        if "\n" in text[slice(*span)]:
+            yield span
+
+
+def _plain(text: str, start: int, mark: int) -> tuple[int, int] | None:
+    """A string in three quotes that begins at the mark, if that is plain: nothing quoted before it, no backslash."""
+    before, quotes = text[start:mark], text[mark : mark + 3]
+    if quotes[0] == "\\" or '"' in before or "'" in before or "#" in before:
+        return None
+    end = text.find(quotes, mark + 3)
+    return (mark, end + 3) if end >= 0 and text.find("\\", mark, end) < 0 else None
 
 
 def _header_end(lines: list[str], number: int) -> int:

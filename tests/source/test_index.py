@@ -216,6 +216,7 @@ SHAPES = [
     "def f(a: int,\n      b=lambda: (\n  1)) -> int:\n    c = a @ b\n    return c @ \\\n        a\n@a.b(\n    1)\n@c\ndef g(): pass\n",
     "class A:\n\t@property\n\tasync def f(\n\t\tself,\n\t):\n\t\treturn 1\n\tdef g(self, x=1):\n\t\tpass\n",
     "def f():\r\n    return 1\r\n\r\nX = 1\r\n",
+    '# """ in a comment\ndef f():\n    r"""a \\""" b\ndef no():\n    """\n    return \'#\', """\ndef no():\n    """\n\nR = 1\n',
     "class A:\n    def f(self):\n        match self:\n            case 1:\n                return 2\n    def g(self):\n        return lambda: (\n            1)\n",
 ]
 
