@@ -8,6 +8,7 @@ from pathlib import Path
 from eaglelint.cache.units import active_store, remember
 from eaglelint.engines.release import package_version
 from eaglelint.source.snapshot import Snapshot
+from eaglelint.survey.begun import begin_joins
 from eaglelint.survey.facts import EngineFacts
 
 __all__ = ["Surveyed", "survey"]
@@ -31,13 +32,19 @@ def survey(spec: str, *, processes: int | None = None) -> Surveyed:
     snapshot = Snapshot(active_store())
     unreadable: dict[str, str] = {}
 
+    here = Path.cwd()
+    path = Path(spec.partition("@")[2])
+
     def compute() -> EngineFacts:
+        package = path if path.is_absolute() else (here / path).resolve()
+        begun = begin_joins(package, here, snapshot) if processes != 1 else None
+
         from eaglelint.survey.work import survey_source
 
-        return survey_source(spec, snapshot, unreadable, processes)
+        return survey_source(spec, snapshot, unreadable, processes, begun)
 
     # What was found before needs none of the modules that find it.
-    parts = (spec, package_version(Path(spec.partition("@")[2])), str(Path.cwd()))
+    parts = (spec, package_version(path), str(here))
     facts = remember("survey", parts, snapshot, compute, notes=unreadable, display=_shown)
     return Surveyed(facts, tuple(unreadable[name] for name in sorted(unreadable)))
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
-from eaglelint.engines.base import EngineSource
 from eaglelint.finding import Position, Span
 from eaglelint.source.nodes import all_nodes, dotted
 from eaglelint.source.outline import Outline, Unparsable
+from eaglelint.source.snapshot import Snapshot
 from eaglelint.survey.facts import JoinedWhileNone, Place
 from eaglelint.trace.graph import CallSite, Node
 from eaglelint.trace.links import Links
@@ -28,9 +29,9 @@ _SPACE = rb"\s|#[^\n]*\n|\\\n"
 _JOIN = re.compile(rb"torch\.(?:cat|concat|stack)\((?:\(|%b)*[\w\x80-\xff]+(?:%b)*[,)]" % (_SPACE, _SPACE))
 
 
-def joined_while_none(source: EngineSource) -> tuple[JoinedWhileNone, ...]:
+def joined_while_none(package: Path, relative_to: Path, snapshot: Snapshot) -> tuple[JoinedWhileNone, ...]:
     """The joins of an engine's captured states, where what is joined may be None: in the order of files and lines."""
-    project = Project([source.package], relative_to=source.tree.relative_to, snapshot=source.tree.snapshot)
+    project = Project([package], relative_to=relative_to, snapshot=snapshot)
     links = Links(project, frozenset())
     nullness = Nullness(links, most_steps=_MOST_STEPS, most_searched=_MOST_SEARCHED)
     found: dict[Place, JoinedWhileNone] = {}

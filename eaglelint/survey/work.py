@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.context import BaseContext
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from eaglelint.source.index import ClassInfo
 from eaglelint.source.snapshot import Dependency, Snapshot
 from eaglelint.source.tree import Binding
 from eaglelint.survey.adapters import dropped_keys
+from eaglelint.survey.begun import BegunJoins
 from eaglelint.survey.classes import base_of, own_names, survey_classes
 from eaglelint.survey.embeddings import lost_embeddings
 from eaglelint.survey.facts import ClassFacts, EngineFacts
@@ -42,12 +44,18 @@ _MANY_OBJECTS = 400_000
 
 
 def survey_source(
-    spec: str, snapshot: Snapshot, unreadable: dict[str, str], processes: int | None = None
+    spec: str,
+    snapshot: Snapshot,
+    unreadable: dict[str, str],
+    processes: int | None = None,
+    begun: BegunJoins | None = None,
 ) -> EngineFacts:
     """All facts about an engine's source; files that could not be read are added to ``unreadable``."""
     handle = open_source(spec, root=Path.cwd(), snapshot=snapshot)
     handle.source.tree.unreadable = unreadable
-    return _survey(spec, handle, handle.engine.target_classes(handle.source), processes)
+    if begun is not None and begun.package != handle.source.package:
+        begun = None
+    return _survey(spec, handle, handle.engine.target_classes(handle.source), processes, begun=begun)
 
 
 def survey_file(spec: str, path: Path) -> EngineFacts:
@@ -58,7 +66,12 @@ def survey_file(spec: str, path: Path) -> EngineFacts:
 
 
 def _survey(
-    spec: str, handle: EngineHandle, classes: Iterable[Binding], processes: int | None, only: Path | None = None
+    spec: str,
+    handle: EngineHandle,
+    classes: Iterable[Binding],
+    processes: int | None,
+    only: Path | None = None,
+    begun: BegunJoins | None = None,
 ) -> EngineFacts:
     classes = list(classes)
     parts = _parts(handle.source, classes)
@@ -68,13 +81,15 @@ def _survey(
         known = _unit(handle, each).recall()
         if known is not None:
             found[each] = known[0]
-    left = [each for each in work if each not in found]
+    left = [each for each in work if each not in found and (each != "joins" or begun is None)]
     count = min(processes or cores(), sum(isinstance(each, _Part) for each in left) // _MIN_FILES)
     if count > 1:
         _share(spec, handle, left, count, found)
     for each in left:
         if each not in found:
             found[each] = _survey_part(handle, each) if isinstance(each, _Part) else _fact(handle, each)
+    if begun is not None and "joins" not in found:
+        found["joins"] = _unit(handle, "joins").run(partial(begun.take, handle.source.tree.snapshot))
     if only is not None:
         engine, source = handle.engine, handle.source
         key = (vars(engine), str(only))
@@ -120,7 +135,7 @@ def _engine_facts(handle: EngineHandle, classes: tuple[ClassFacts, ...], known: 
 def _joins(_: Engine, source: EngineSource) -> Any:
     from eaglelint.survey.joined_none import joined_while_none  # it needs the tracer, which nothing else here does
 
-    return joined_while_none(source)
+    return joined_while_none(source.package, source.tree.relative_to, source.tree.snapshot)
 
 
 # The longest first.

@@ -109,7 +109,9 @@ def test_the_rule_finds_that_join_and_no_other(package: Package, expected: list[
     """In whole engines, of all joins in files that speak of captured states."""
     root = package_directory(package)
     handle = open_source(f"{package.name}@{root.parent}", root=root, display_root=root)
-    assert [f"{item.place} {item.name}" for item in joined_while_none(handle.source)] == expected
+    tree = handle.source.tree
+    found = joined_while_none(handle.source.package, tree.relative_to, tree.snapshot)
+    assert [f"{item.place} {item.name}" for item in found] == expected
 
 
 @pytest.mark.parametrize("word", ["aux_pruned_states", "layers_to_capture", "capture_hidden_mode"])

@@ -27,7 +27,9 @@ def store(aux_hidden_states, last):
 
 def joins(root: Path, snapshot: Snapshot) -> list[tuple[str, str, tuple[str, ...]]]:
     handle = open_source(f"sglang@{root}", root=root, display_root=root, snapshot=snapshot)
-    found: tuple[JoinedWhileNone, ...] = joined_while_none(handle.source)
+    found: tuple[JoinedWhileNone, ...] = joined_while_none(
+        handle.source.package, handle.source.tree.relative_to, snapshot
+    )
     return [(str(item.place), item.name, item.conditions) for item in found]
 
 
