@@ -51,6 +51,7 @@ __all__ = [
     "model_output",
     "prepare_call",
     "run_context",
+    "run_here",
     "tensors_in",
 ]
 
@@ -456,6 +457,15 @@ def _run(
     else:
         outcomes = machine.outcomes_of(key, lambda: _paths(machine, once, site), key)
     return _fresh(machine, _taken(machine, outcomes, frame, site))
+
+
+def run_here(machine: Machine, function: Function, args: tuple[Any, ...]) -> Any:
+    """Run a function as a part of the path that asks, which forks with it; the paths of a call are put together."""
+    piece, node = function_node(function)
+    name = f"{function.module.name}.{function.qualname}"
+    frame = Frame(piece, function.module, Env({}), name, function.owner, args[0] if args else None)
+    frame.env.variables = bind_arguments(machine, node.params, args, {}, frame)
+    return statements.run_function_body(machine, node, frame)
 
 
 def _paths(machine: Machine, once: Callable[[], Any], site: Site | None) -> list[Outcome]:

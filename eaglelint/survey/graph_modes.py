@@ -19,7 +19,7 @@ import libcst as cst
 from eaglelint.engines.base import Engine, EngineSource
 from eaglelint.engines.graphs import GraphsForModes
 from eaglelint.engines.workers import Request
-from eaglelint.source.calls import call_value
+from eaglelint.source.calls import call_value, run_here
 from eaglelint.source.construct import function_node
 from eaglelint.source.index import ClassInfo
 from eaglelint.source.lookup import class_mro
@@ -43,6 +43,10 @@ class _Made(Exception):
 
     def __init__(self, site: Site | None) -> None:
         self.site = site
+
+
+class _LetIn(Exception):
+    """A mode that is asked for is let in on a path: the others do not matter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,21 +121,26 @@ def _ask(
     modes = engine.modes(machine, source)
     attributes: set[str] = set()
 
-    def run(mode: Instance) -> Any:
+    def run(mode: Instance, *, asked: bool) -> Any:
         runner = engine.target_runner(machine, source, option, None)
         graphs = machine.new_instance(Instance(maker.runner, (runner,), name=maker.runner.info.name))
         batch = engine.prefill(machine, source, mode)
-        answer = call_value(machine, BoundMethod(maker.gate, graphs), (batch,), {}, None)
+        answer = run_here(machine, maker.gate, (graphs, batch))
         held = {**graphs.lazy, **graphs.attrs}
         attributes.update(name for name, value in held.items() if any(value is member for member in modes.values()))
+        if asked and answer is not False:
+            raise _LetIn
         return answer
 
-    def refused(mode: Instance) -> bool:
+    def refused(mode: Instance, *, asked: bool = False) -> bool:
         machine.begin()
-        outcomes = machine.explore(partial(run, mode), None)
+        outcomes = machine.explore(partial(run, mode, asked=asked), None)
         return all(outcome.raised is None and outcome.value is False for outcome in outcomes)
 
-    if not all(refused(modes[name]) for name in asked_for):
+    try:
+        if not all(refused(modes[name], asked=True) for name in asked_for):
+            return (), attributes
+    except _LetIn:
         return (), attributes
     return tuple(name for name, mode in modes.items() if name not in asked_for and not refused(mode)), attributes
 
