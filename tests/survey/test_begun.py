@@ -1,22 +1,22 @@
-"""The joins that are looked for beside the import of the interpreter are those that the survey itself finds."""
+"""The joins that are looked for beside the import of the interpreter are those that the survey itself finds.
+
+Tests run with threads, beside which nothing is forked, so each starts a program.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from eaglelint.cache import store as store_module
-from eaglelint.cache.units import active_store, caching
-from eaglelint.source.snapshot import Snapshot
-from eaglelint.survey import begun, work
-from eaglelint.survey.engine import Surveyed, survey
+from eaglelint.forks import cores
 
-PROJECT = Path(__file__).parent.parent / "rules/projects/sound-sglang/sglang"
+ROOT = Path(__file__).parents[2]
+PROJECT = ROOT / "tests/rules/projects/sound-sglang/sglang"
 STORE = """\
 import torch
 
@@ -27,61 +27,87 @@ def store(aux_hidden_states, last):
         kept = [hidden[-1] for hidden in aux_hidden_states]
     return torch.cat(kept, dim=-1)
 """
+BEFORE = """\
+import os, sys
+from pathlib import Path
+from eaglelint.cache import store
+from eaglelint.cache.units import active_store, caching
+from eaglelint.source import snapshot
+from eaglelint.survey import begun
+from eaglelint.survey.engine import survey
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux" or begun.begin(len) is len, reason="no second core, or no fork")
+begun._MANY = 1
+package = Path.cwd() / "sglang"
+
+def refuse(*_):
+    raise AssertionError("it was looked for again")
+
+def joins(surveyed):
+    return [f"{item.place} {item.name}" for item in surveyed.facts.joined_while_none]
+"""
+JOIN = "['sglang/srt/layers/store.py:8 kept']\n"
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux" or cores() < 2, reason="nothing is begun beside")
 
 
 @pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def package(tmp_path: Path) -> Path:
     """An engine that joins states that may be None; of so few files, all is found by one process as a rule."""
     package = Path(shutil.copytree(PROJECT, tmp_path / "sglang"))
     (package / "srt/layers/store.py").write_text(STORE)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(begun, "_MANY", 1)
     return package
 
 
-def refuse(*_: Any) -> Any:
-    raise AssertionError("it was looked for again")
+def run(package: Path, program: str) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", BEFORE + program],
+        check=False, cwd=package.parent, env=environment, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
 
 
-def joins(surveyed: Surveyed) -> list[tuple[str, str]]:
-    return [(str(item.place), item.name) for item in surveyed.facts.joined_while_none]
-
-
-def test_what_was_begun_is_what_is_found(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_begun_is_what_is_found(package: Path) -> None:
     """All facts are those of one process, and the joins are not looked for twice."""
-    alone = survey(f"sglang@{package}", processes=1)
-    monkeypatch.setitem(work._FACTS, "joins", refuse)  # type: ignore[misc]
-    assert survey(f"sglang@{package}") == alone
-    assert joins(alone) == [("sglang/srt/layers/store.py:8", "kept")]
+    program = """
+from eaglelint.survey import work
+alone = survey(f"sglang@{package}", processes=1)
+work._FACTS["joins"] = refuse
+print(joins(alone))
+print(survey(f"sglang@{package}") == alone)
+"""
+    assert run(package, program) == JOIN + "True\n"
 
 
 def test_a_package_in_the_directory_that_was_named(package: Path) -> None:
     """What was begun for the directory itself does not count."""
-    assert joins(survey(f"sglang@{package.parent}")) == [("sglang/srt/layers/store.py:8", "kept")]
+    assert run(package, "print(joins(survey(f'sglang@{package.parent}')))") == JOIN
 
 
-def test_a_few_files(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_few_files(package: Path) -> None:
     """No process is started for them."""
-    monkeypatch.setattr(begun, "_MANY", 10_000)
-    monkeypatch.setattr(begun, "begin", refuse)
-    assert joins(survey(f"sglang@{package}")) == [("sglang/srt/layers/store.py:8", "kept")]
+    program = """
+begun._MANY, begun.begin = 10_000, refuse
+print(joins(survey(f"sglang@{package}")))
+"""
+    assert run(package, program) == JOIN
 
 
-def test_what_is_kept_of_it(package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_kept_of_it(package: Path) -> None:
     """The next survey reads no file for it, and one after an edit finds what is there then."""
-    now = store_module._now
-    monkeypatch.setattr(store_module, "_now", lambda: now() + 3_600_000_000_000)  # else the files are too new
-    with caching(tmp_path / "cache"):
-        first = survey(f"sglang@{package}")
-        store = active_store()
-        assert store is not None
-        files = Snapshot().files(package)
-        assert [path for path in files if store.known(path, os.stat(path)) is None] == []
-        with monkeypatch.context() as patch:
-            patch.setattr("eaglelint.source.snapshot.open", refuse, raising=False)
-            patch.setattr(begun, "begin", refuse)
-            assert survey(f"sglang@{package}") == first
-        (package / "srt/layers/store.py").write_text(STORE.replace("if last:", "if True:"))
-        assert joins(survey(f"sglang@{package}")) == []
+    program = """
+now = store._now
+store._now = lambda: now() + 3_600_000_000_000  # else the files are too new
+with caching(Path("cache").absolute()):
+    first = survey(f"sglang@{package}")
+    files = snapshot.Snapshot().files(package)
+    print([path for path in files if active_store().known(path, os.stat(path)) is None])
+    begin, begun.begin, snapshot.open = begun.begin, refuse, refuse
+    print(survey(f"sglang@{package}") == first)
+    begun.begin, snapshot.open = begin, open
+    file = package / "srt/layers/store.py"
+    file.write_text(file.read_text().replace("if last:", "if True:"))
+    print(joins(survey(f"sglang@{package}")))
+"""
+    assert run(package, program) == "[]\nTrue\n[]\n"
