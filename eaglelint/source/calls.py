@@ -10,6 +10,7 @@ from typing import Any
 import libcst as cst
 
 from eaglelint.source.collectives import is_collective
+from eaglelint.source.collectors import call_later
 from eaglelint.source.construct import REST, bind_arguments, function_node, run_initialiser, sets_attribute
 from eaglelint.source.effort import follow
 from eaglelint.source.expressions import Evaluation, evaluate, iterate, prepare
@@ -28,6 +29,7 @@ from eaglelint.source.values import (
     BuiltinMethod,
     ClassValue,
     Closure,
+    Collector,
     ContextCall,
     Env,
     External,
@@ -120,6 +122,9 @@ def call_value(
         Raised: The called code raises.
     """
     machine.step(site)
+    kind = type(callee)
+    if kind is Collector:
+        return call_later(machine, callee, args, kwargs, site)
     if isinstance(callee, int):
         return callee  # an assumed fact under the name of a method: forward_mode.is_idle()
     name, short = site.callee if site is not None else ("", "")
@@ -134,7 +139,6 @@ def call_value(
         answer = machine.outside_call(callee, name, args, kwargs, site)
         if answer is not MISSING:
             return answer
-    kind = type(callee)
     if kind in _MAY_BE_SIMPLE:
         simple = _simple_call(machine, callee, name, short, args, kwargs, site)
         if simple is not MISSING:
@@ -248,6 +252,8 @@ _COLLECTORS = (list, TensorBuffer, BoundMethod, BuiltinMethod)
 
 def _collects(value: Any) -> bool:
     """Whether a value could collect captures: a list, or a bound method of one."""
+    if type(value) is Collector:
+        return True
     if isinstance(value, _COLLECTORS):
         return not isinstance(value, BuiltinMethod) or isinstance(value.receiver, list)
     return isinstance(value, Instance) and value.cls is not None and value.payload is not None
@@ -546,7 +552,8 @@ _MEMOIZABLE = frozenset((str, int, bool, float, type(None), ClassValue))
 
 
 def _memoizable(value: Any) -> bool:
-    return type(value) in _MEMOIZABLE or (isinstance(value, Instance) and value.closed and value.cls is not None)
+    kind = type(value)
+    return kind in _MEMOIZABLE or (kind is Instance and value.closed and value.cls is not None)
 
 
 def _qualified_name(callee: Any) -> str:

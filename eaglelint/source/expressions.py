@@ -18,6 +18,7 @@ from eaglelint.source.machine import Machine, Raised
 from eaglelint.source.slices import Site, Slice
 from eaglelint.source.values import (
     Closure,
+    Collector,
     Env,
     Frame,
     Instance,
@@ -71,6 +72,10 @@ def truth(value: Any) -> bool | None:
         return bool(value)
     if kind is Unknown or kind is Tensor:
         return None
+    if kind is Collector:
+        from eaglelint.source.collectors import truth_of
+
+        return truth_of(value)
     if kind is Instance:
         if value.payload is not None:
             return bool(value.payload)

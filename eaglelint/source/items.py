@@ -105,6 +105,8 @@ def _dict_item(machine: Machine, receiver: dict[Any, Any], key: Any, site: Site)
 
 def _any_of(machine: Machine, values: list[Any], site: Site) -> Any:
     """An unknown one of several values: known where they agree; each class of a table in its turn."""
+    if len(values) == 1:
+        return values[0]
     classes = {id(value.info): value for value in values if isinstance(value, ClassValue)}
     if len(classes) > 1 and all(isinstance(value, ClassValue) for value in values):
         names = tuple(f"when {site.code} is {cls.info.name}" for cls in classes.values())

@@ -19,6 +19,7 @@ from eaglelint.source.values import (
     BoundMethod,
     BuiltinMethod,
     ClassValue,
+    Collector,
     Dim,
     Env,
     External,
@@ -353,6 +354,10 @@ def get_attribute(machine: Machine, receiver: Any, name: str, site: Site | None 
         return _instance_attribute(machine, receiver, name)
     if kind is Unknown:
         return _unknown_attribute(machine, receiver, name)
+    if kind is Collector:
+        from eaglelint.source.collectors import attribute_of
+
+        return attribute_of(machine, receiver, name)
     match receiver:
         case External():
             return External(f"{receiver.name}.{name}") if receiver.name != "builtins" else External(name)

@@ -200,6 +200,9 @@ class Machine:
         self.handed: dict[int, Any] = self.heap.cache()  # storages that were handed to a layer or to an add-norm
         self.in_place: dict[str, None] = self.heap.cache()  # classes of norms that ran and may add in place
         self.overwritten: dict[int, Tensor] = self.heap.cache()  # what tensors that were changed in place hold now
+        self.collected: list[Any] | None = (
+            None  # the calls of what a layer that is summarised is handed (collectors.py)
+        )
         self.watched: tuple[Any, ...] = ()  # objects of which every place is recorded that makes them an attribute
         self.module_hooks: list[Any] = []  # functions that torch calls with each module that becomes a child
         # The lists of layers that were stored, by class and attribute: whether anyone has read them since, on any path.
@@ -375,7 +378,7 @@ class Machine:
 
     def current(self, value: Any) -> Any:
         """A tensor as it is now, whatever was done to it in place since; everything else as it is."""
-        if self.overwritten and isinstance(value, Tensor):
+        if self.overwritten and type(value) is Tensor:
             changed = self.overwritten.get(id(value.storage))
             return value if changed is None else changed.at(value.site)
         return value
@@ -393,6 +396,15 @@ class Machine:
         serial = self._branches.get(key, 0)
         self.heap.set(self._branches, key, serial + 1)
         return Tensor.of(Opaque(why, site, self.layer, serial))
+
+    def serials(self, layer: int) -> dict[Any, int]:
+        """How many states of each kind a layer has made."""
+        return {key[1:]: count for key, count in self._branches.items() if key[0] == layer}
+
+    def count(self, layer: int, serials: dict[Any, int]) -> None:
+        """Number the states that a layer goes on to make from here on."""
+        for key, count in serials.items():
+            self.heap.set(self._branches, (layer, *key), count)
 
     def placeholder(self, index: int) -> Tensor:
         return Tensor.of(Input(f"argument {index}"))

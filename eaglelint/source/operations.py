@@ -108,7 +108,7 @@ def _none_test(value_of: Evaluation, name: str) -> Evaluation:
 
     def run(machine: Machine, frame: Frame) -> Any:
         value = value_of(machine, frame)
-        if not isinstance(value, Unknown):
+        if type(value) is not Unknown:
             return (value is None) == positive
         return not positive if value.present else compared(Unknown(value.why), name, value, None)
 

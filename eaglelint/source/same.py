@@ -8,7 +8,7 @@ from typing import Any
 
 from eaglelint.source.values import BoundMethod, Branch, Instance, Norm, Partial, Tensor, TensorBuffer, Term, Unknown
 
-__all__ = ["Meeting", "NotJoinable", "inessential", "join", "same", "same_effects"]
+__all__ = ["Meeting", "NotJoinable", "inessential", "join", "same", "same_effects", "set_since"]
 
 
 _LONG = 400
@@ -100,11 +100,11 @@ def same_effects(left: Any, right: Any, seen: frozenset[tuple[int, int]] = froze
         return True
     seen = seen | {pair}
     held = left.lazy.keys() & right.lazy.keys()
-    alike = same(left.attrs, right.attrs, seen) or same(_set_since(left), _set_since(right), seen)
+    alike = same(left.attrs, right.attrs, seen) or same(set_since(left), set_since(right), seen)
     return alike and all(same_effects(left.lazy[name], right.lazy[name], seen) for name in held)
 
 
-def _set_since(instance: Instance) -> dict[str, Any]:
+def set_since(instance: Instance) -> dict[str, Any]:
     """What was set on an object after it was made."""
     if not instance.made_with:
         return instance.attrs

@@ -9,6 +9,7 @@ from eaglelint.source.values import (
     BoundMethod,
     Branch,
     ClassValue,
+    Collector,
     External,
     Function,
     Input,
@@ -22,7 +23,9 @@ from eaglelint.source.values import (
 __all__ = ["carries_stream", "tensors_in", "tensors_of"]
 
 _DEEPEST = 5
-_LEAVES = frozenset((str, int, bool, float, type(None), Unknown, Instance, External, ClassValue, Function, BoundMethod))
+_LEAVES = frozenset(
+    (str, int, bool, float, type(None), Unknown, Instance, External, ClassValue, Function, BoundMethod, Collector)
+)
 
 
 def carries_stream(machine: Machine, tensor: Tensor) -> bool:

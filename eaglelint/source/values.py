@@ -29,6 +29,7 @@ __all__ = [
     "Choice",
     "ClassValue",
     "Closure",
+    "Collector",
     "ContextCall",
     "Dim",
     "Env",
@@ -43,6 +44,7 @@ __all__ = [
     "ModuleItems",
     "ModuleValue",
     "Norm",
+    "NotForeseen",
     "Opaque",
     "Partial",
     "SuperValue",
@@ -261,6 +263,26 @@ class BuiltinMethod:
 
     receiver: Any
     name: str
+
+
+class NotForeseen(Exception):
+    """Something is asked of a stand-in that it has no answer to."""
+
+
+@dataclass(eq=False, slots=True)
+class Collector:
+    """A stand-in for the ``index``-th collector that a layer is handed (collectors.py), or for a method of it.
+
+    ``value`` is one that it stands for. Whoever asks what kind of value this is has a use for it that is not foreseen.
+    """
+
+    index: int
+    value: Any
+    method: str = ""
+
+    @property  # type: ignore[misc]  # object's own can be set
+    def __class__(self) -> Any:
+        raise NotForeseen
 
 
 @dataclass(eq=False, slots=True)

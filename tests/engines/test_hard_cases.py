@@ -29,6 +29,17 @@ return self.norm(hidden_states), aux
 """
 
 
+NORMS_THAT_ADD = """
+if residual is None:
+    residual = hidden_states
+    hidden_states = self.input_layernorm(hidden_states)
+else:
+    hidden_states, residual = self.input_layernorm(hidden_states, residual)
+hidden_states, residual = self.post_attention_layernorm(self.self_attn(hidden_states), residual)
+return self.mlp(hidden_states), residual
+"""
+
+
 def after(code: str) -> Model:
     """The usual capture, then some code."""
     return Model(loop=captures(f"aux.append({STATE})").replace("hidden_states, _ =", code + "\nhidden_states, _ =", 1))
@@ -57,6 +68,29 @@ for i, layer in {layers}:
         aux.append({STATE})
     hidden_states, residual = layer(hidden_states, residual)
 """)
+    )
+
+
+def told_to_capture(flag: str, told: str) -> Model:
+    """Layers that are handed the list of states and capture where a flag is set, on them or on a part of them."""
+    return Model(
+        top="""
+class Part(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.capture = False
+""",
+        layer_init="self.part = Part()\nself.capture = False",
+        layer_args="hidden_states, residual, aux",
+        layer=f"if {flag}:\n    aux.append({STATE})\n{NORMS_THAT_ADD}",
+        loop=loop("""
+for i, layer in enumerate(self.layers):
+    hidden_states, residual = layer(hidden_states, residual, aux)
+"""),
+        setter=f"""
+for i, layer in enumerate(self.model.layers):
+    {told}.capture = i in ([2, 6, 9] if layer_ids is None else [j + 1 for j in layer_ids])
+""",
     )
 
 
@@ -240,6 +274,8 @@ for i, layer in enumerate(self.layers):
     hidden_states, residual = layer(hidden_states, residual, i + 1 if i < 11 else None)
 """),
     ),
+    "layers whose parts are told to capture": told_to_capture("self.part.capture", "layer.part"),
+    "layers that are told to capture": told_to_capture("self.capture", "layer"),
     "layers that capture by the number that they are handed": Model(
         layer_args="hidden_states, residual, number, captured",
         layer="""
