@@ -13,7 +13,7 @@ import libcst as cst
 from eaglelint.source.index import FunctionInfo
 from eaglelint.source.lookup import MISSING, class_attribute, class_mro, find_method, global_value
 from eaglelint.source.machine import Machine, TooLong
-from eaglelint.source.prune import INITIALISERS, assigns_attribute, prune
+from eaglelint.source.prune import INITIALISERS, assigned_attributes, assigns_attribute, prune
 from eaglelint.source.slices import Slice
 from eaglelint.source.values import ClassValue, Env, Frame, Function, Instance, Unknown
 
@@ -164,16 +164,19 @@ def initial_attribute(machine: Machine, instance: Instance, name: str) -> Any:
     instance.pending.add(name)
     machine.initialising += 1
     begun = machine.steps
+    besides: dict[Any, Any] = {}
     try:
         outcomes = machine.outcomes_of(
             remembered,
             lambda: machine.within(
                 steps,
-                lambda: machine.explore(lambda: _build(machine, instance, initialiser, name), None),
+                lambda: machine.explore(lambda: _build(machine, instance, initialiser, name, besides), None),
             ),
             (machine.heap.name_of(instance.attrs), name),
             holder=instance,
         )
+        if besides:
+            machine.remember_besides(remembered, besides)
         found = machine.take(outcomes, (f"{instance.cls.info.name}.{name}", "attribute"), None).value
     except TooLong:
         if machine.steps > machine.soft_limit:
@@ -228,10 +231,11 @@ def is_as_made(machine: Machine, value: Any) -> bool:
     return len(known[1]) == len(value) and all(a is b for a, b in zip(known[1], value, strict=True))
 
 
-def _build(machine: Machine, instance: Instance, initialiser: Function, name: str) -> Any:
+def _build(machine: Machine, instance: Instance, initialiser: Function, name: str, besides: dict[Any, Any]) -> Any:
     """Run ``__init__`` as far as one attribute needs it.
 
-    What else it set on the way is kept where all that makes the object names it once; elsewhere it may not be final.
+    What else it set on the way is kept where all that makes the object names it once, or, of what cannot be changed in
+    place, sets it once; elsewhere it may not be final. ``besides`` gets the latter.
     """
     if initialiser.info.name == "__post_init__":
         instance.building.append(machine.heap.born(_fields(machine, instance)))
@@ -244,10 +248,14 @@ def _build(machine: Machine, instance: Instance, initialiser: Function, name: st
         return run_initialiser(machine, instance, initialiser, instance.args, instance.kwargs, name)
     finally:
         built = instance.building.pop()
+        besides.clear()
         for other, value in built.items():
             handed_out = not isinstance(instance.lazy.get(other, MISSING), Unknown) and other in instance.lazy
-            if other != name and not handed_out and _is_named_once(machine, instance, other):
+            plain = type(value) in _PLAIN
+            if other != name and not handed_out and _is_final(machine, instance, other, plain=plain):
                 machine.heap.set(instance.lazy, other, value)
+                if plain:
+                    besides["attribute", id(instance), other] = value
 
 
 def run_initialiser(
@@ -330,8 +338,14 @@ def _super_of(machine: Machine, target: cst.BaseExpression, function: Function) 
     return function.owner
 
 
-def _is_named_once(machine: Machine, instance: Instance, name: str) -> bool:
-    """Whether of every ``__init__`` of the object's class one names it, once, and no method that they call does."""
+_PLAIN = frozenset((int, bool, str, float))
+
+
+def _is_final(machine: Machine, instance: Instance, name: str, *, plain: bool) -> bool:
+    """Whether an attribute that ``__init__`` has set is not set again, nor, if it is not plain, changed in place.
+
+    Of every ``__init__`` of the object's class one names it, or sets it, once, and no method that they call does.
+    """
     cls = instance.cls
     assert cls is not None
     key = ("construction", cls.module.name, cls.info.name)
@@ -347,16 +361,19 @@ def _is_named_once(machine: Machine, instance: Instance, name: str) -> bool:
                 pending += [method for method in called if method is not None]
         own = {function.info for function in initialisers}
         machine.memo[key] = [
-            Counter(
-                name
-                for info, text in texts.items()
-                if (info in own) == inside
-                for name in re.findall(r"\bself\.(\w+)", text)
-            )
-            for inside in (True, False)
+            [
+                sum((count(text) for info, text in texts.items() if (info in own) == inside), Counter[str]())
+                for inside in (True, False)
+            ]
+            for count in (_named_attributes, assigned_attributes)
         ]
-    initialised, elsewhere = machine.memo[key]
+    initialised, elsewhere = machine.memo[key][plain]
     return bool(initialised[name] == 1 and not elsewhere[name])
+
+
+@lru_cache(maxsize=4096)
+def _named_attributes(text: str) -> Counter[str]:
+    return Counter(re.findall(r"\bself\.(\w+)", text))
 
 
 def _own(entry: Any, name: str) -> list[Function]:

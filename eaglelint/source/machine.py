@@ -477,6 +477,13 @@ class Machine:
         known = Known(outcomes, basis, self._request if basis.own else 0, before, holder)
         self._add(key, known)
 
+    def remember_besides(self, key: Any, others: Mapping[Any, Any]) -> None:
+        """Remember plain values that came up in what was just remembered, where that took one path and left nothing."""
+        for known in self.memo.get(key, ())[-1:]:
+            if len(known.value) == 1 and not (known.value[0].decisions or known.value[0].redo or known.before):
+                for other, value in others.items():
+                    self._add(other, replace(known, value=[Outcome(value, None, [], {}, ())]))
+
     def on_basis(self, run: Callable[[], _T]) -> tuple[_T, Basis]:
         """Run, and note what the result rests on: the choices that are asked for, whether or not they are taken."""
         outer, self._basis = self._basis, Basis(self._scope.facts)

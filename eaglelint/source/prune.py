@@ -12,7 +12,7 @@ import libcst as cst
 
 from eaglelint.source.walk import children
 
-__all__ = ["INITIALISERS", "Effects", "assigns_attribute", "prune"]
+__all__ = ["INITIALISERS", "Effects", "assigned_attributes", "assigns_attribute", "prune"]
 
 INITIALISERS = ("__init__", "__post_init__")
 """What sets the attributes of a new object; the second one runs behind the first that ``dataclass`` writes."""
@@ -55,7 +55,7 @@ class _Wanted:
 
 # self.NAME = ..., self.NAME: T = ..., self.NAME[0] += ..., self.NAME.append(...); not f"{self.NAME=}".
 _ASSIGNED = re.compile(
-    r"\b\w+\.(\w+)\b(?=(?:\[[^\]\n]*\])?\s*(?::[^=\n]+|[-+*/|&%@^<>]{0,3})=(?![=}!:])|\.(?:"
+    r"\b\w+\.(\w+)\b(?=(?:\[[^\]\n]*\])?\s*(?::[^=\n]+|(?:[-+*/|&%@^]|\*\*|//|<<|>>)?)=(?![=}!:])|\.(?:"
     + "|".join(sorted(_MUTATING))
     + r")\()"
 )
@@ -71,13 +71,16 @@ _TARGET = re.compile(r"\b\w+\.(\w+)\b")
 
 def assigns_attribute(text: str, name: str) -> bool:
     """A quick test on a method's text: may it set ``self.NAME``?"""
-    return name in _assigned_attributes(text)
+    return name in assigned_attributes(text)
 
 
 @lru_cache(maxsize=4096)
-def _assigned_attributes(text: str) -> frozenset[str]:
-    lists = (match.group(1) or match.group(2) for match in _TARGETS.finditer(text))
-    return frozenset((*_ASSIGNED.findall(text), *(name for targets in lists for name in _TARGET.findall(targets))))
+def assigned_attributes(text: str) -> Counter[str]:
+    """The attributes that a method's text may set, and how often."""
+    spans = (match.span(match.lastindex or 0) for match in _TARGETS.finditer(text))
+    places = {match.start(1): match[1] for match in _ASSIGNED.finditer(text)}
+    places |= {match.start(1): match[1] for span in spans for match in _TARGET.finditer(text, *span)}
+    return Counter(places.values())
 
 
 def prune(
