@@ -8,6 +8,7 @@ from typing import Any
 
 from eaglelint.source import construct
 from eaglelint.source.collectors import is_collector, shape_of
+from eaglelint.source.heap import Heap
 from eaglelint.source.machine import Machine
 from eaglelint.source.operators import whole
 from eaglelint.source.same import same, set_since
@@ -104,9 +105,10 @@ def given_to(
 
 
 class Shapes:
-    """What matters of values to a layer: what objects without source hold, which ones all others are."""
+    """What matters of values to a layer: what objects that are made for a run hold, which ones all others are."""
 
-    def __init__(self, cells: Iterable[tuple[Instance, str]] = ()) -> None:
+    def __init__(self, heap: Heap, cells: Iterable[tuple[Instance, str]] = ()) -> None:
+        self.heap = heap
         self.cells = {(id(box), name) for box, name in cells}
         self.seen: dict[int, int] = {}
 
@@ -123,14 +125,22 @@ class Shapes:
             case BoundMethod():  # which is made anew each time that it is asked for
                 return "method", value.function.info, self.of(value.receiver)
             case Instance() if value.cls is None and value.layer is None and not isinstance(value.payload, list):
-                return self._of_stand_in(value)
+                return self._of_contents(value)
+            case Instance() if self._is_made_on_this_path(value):
+                return self._of_contents(value)
             case Instance() if not value.closed:
                 return Same(value), tuple((name, _token(held)) for name, held in value.attrs.items())
             case ClassValue() | External() | Function():
                 return value
         return Same(value)
 
-    def _of_stand_in(self, value: Instance) -> Any:
+    def _is_made_on_this_path(self, value: Instance) -> bool:
+        """Whether an object, but no part of it, was made by the code that runs: on another path it makes its like."""
+        parts = (*value.lazy.values(), *value.attrs.values())
+        plain = value.payload is None and not any(isinstance(part, Instance | list | dict | set) for part in parts)
+        return plain and value.layer is None and not value.closed and self.heap.is_new(value.attrs)
+
+    def _of_contents(self, value: Instance) -> Any:
         known = self.seen.get(id(value))
         if known is not None:
             return "the same", known
@@ -138,7 +148,11 @@ class Shapes:
         attrs = tuple(
             (name, self.of(value.attrs[name])) for name in sorted(value.attrs) if (id(value), name) not in self.cells
         )
-        return "stand-in", value.name, value.closed, value.is_config, self.of(value.payload), attrs
+        made = (
+            tuple(self.of(item) for item in value.args),
+            tuple((name, self.of(i)) for name, i in value.kwargs.items()),
+        )
+        return "contents", value.cls, value.name, value.closed, value.is_config, made, self.of(value.payload), attrs
 
 
 def _token(value: Any) -> Any:
@@ -183,7 +197,7 @@ def twin_of(machine: Machine, layer: Instance) -> Instance:
         }
         arguments[siblings] = layer.siblings, args, kwargs
     _, args, kwargs = arguments[siblings]
-    shapes = Shapes()
+    shapes = Shapes(machine.heap)
     made = (layer.cls, *map(shapes.of, args), *((name, shapes.of(value)) for name, value in kwargs.items()))
     since = tuple((name, type(value), value) for name, value in layer.attrs.items())
     twins: dict[Any, Instance] = machine.memo.setdefault("twins", {})

@@ -94,7 +94,7 @@ _NOT_FORESEEN = "it does more with a collector than to call it"
 
 def _known_summary(machine: Machine, twin: Instance, given: Given, site: Site | None) -> _Summary | str | None:
     """The summary of a layer's class for such arguments, made where there is none yet."""
-    shapes = Shapes((given.boxes[box], name) for box, name, _ in given.cells)
+    shapes = Shapes(machine.heap, [(given.boxes[box], name) for box, name, _ in given.cells])
     shape = (
         "layer summary",
         Same(twin),
