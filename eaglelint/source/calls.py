@@ -345,7 +345,8 @@ def _run_with_layers(
     ran = len(machine.order)
     result: Any = None
     try:
-        result = machine.within(machine.budget.steps // 4, lambda: _run(machine, node, frame, args, kwargs, site))
+        bound = machine.budget.steps // 4 if reaches else machine.budget.schedule_steps
+        result = machine.within(bound, lambda: _run(machine, node, frame, args, kwargs, site), call=not reaches)
         if len(machine.order) > ran or reaches:
             return result
     except TooLong:

@@ -77,13 +77,16 @@ class NeedsDecision(Exception):
 class Budget:
     """Bounds of one run: steps in all, for one attribute, one condition and one call; nesting; outcomes of one call.
 
-    A call may take the fewer steps the deeper it is nested, so that the innermost is given up first.
+    ``schedule_steps``: for a function that is handed the layers but no collector, until it runs one (in SGLang it takes
+    400 at most, or thousands for nothing). A call may take the fewer steps the deeper it is nested: the innermost one
+    is given up first.
     """
 
     steps: int = 100_000
     attribute_steps: int = 12_000
     test_steps: int = 1_500
     call_steps: int = 24_000
+    schedule_steps: int = 1_000
     depth: int = 60
     outcomes: int = 64
 

@@ -216,6 +216,32 @@ def test_an_overlap_that_is_handed_the_list(tmp_path: Path) -> None:
     assert (wiring.status, str(wiring)) == ("unknown", "?")
 
 
+def test_a_function_that_runs_the_layers_itself(tmp_path: Path) -> None:
+    """However long it is, it is followed to its end: what it leaves is a state that the caller captures."""
+    loop = f"""
+hidden_states = self.embed_tokens(input_ids)
+residual = None
+aux = []
+for i in range(len(self.layers)):
+    if i in self.layers_to_capture:
+        aux.append({_STATE})
+    hidden_states, residual = run_layers(layers=self.layers[i : i + 1], hidden_states=hidden_states, residual=residual)
+hidden_states, _ = self.norm(hidden_states, residual)
+return hidden_states, aux
+"""
+    top = """
+def run_layers(layers, hidden_states, residual):
+    for layer in layers:
+        hidden_states, residual = layer(hidden_states, residual)
+    total = 0
+    for count in range(1_000):
+        total += count
+    return hidden_states, residual
+"""
+    wiring = derive(tmp_path, Model(top=top, loop=loop))
+    assert (wiring.status, str(wiring)) == ("exact", "h[2] ⊕ h[7] ⊕ h[10]")
+
+
 def captured_if(test: str, top: str = "import os") -> Model:
     return Model(
         top=top,
