@@ -129,9 +129,18 @@ def join(left: Any, right: Any, meeting: Meeting | None = None) -> Any:
         return meeting.join(left, right)
     if (_plain(left) and _plain(right)) or _is_name(left, right) or _is_name(right, left):
         return Unknown("it depends on a condition that is not known")
+    if _turns(left) and _turns(right):
+        return Unknown("a rotary embedding, of which kind is not known", present=True)
     if isinstance(left, Instance) and isinstance(right, Instance):
         return _join_instances(left, right)
     raise NotJoinable
+
+
+def _turns(value: Any) -> bool:
+    """Whether a value is a rotary embedding, by the name of its class: it turns queries and keys, and no state."""
+    if isinstance(value, Unknown):
+        return value.present
+    return isinstance(value, Instance) and value.cls is not None and "Rotary" in value.cls.info.name
 
 
 def _is_name(number: Any, text: Any) -> bool:

@@ -14,6 +14,7 @@ from eaglelint.source.conditions import condition_of, decided, texts_of
 from eaglelint.source.construct import default_values
 from eaglelint.source.dead_ends import leads_nowhere, noting
 from eaglelint.source.expressions import evaluate, iterate, truth
+from eaglelint.source.liveness import read_after
 from eaglelint.source.lookup import MISSING, get_attribute
 from eaglelint.source.machine import UNCLEAR, Machine, NeedsDecision, Raised, TooLong, same_net
 from eaglelint.source.same import NotJoinable, join
@@ -114,10 +115,40 @@ def _run_if(machine: Machine, statement: cst.If, frame: Frame) -> Flow:
     if known is not None:
         return _run_side(machine, statement, known, frame)
     idle: list[bool] = []
-    if _merged(machine, frame, statement, lambda side: _run_side(machine, statement, side, frame), idle):
-        return None
-    going_on = not idle[0] if len(idle) == 1 else None
+    going_on = None if machine.script or machine.catching else _going_on(statement)
+    if going_on is None:
+
+        def merged() -> bool:
+            return _merged(machine, frame, statement, lambda side: _run_side(machine, statement, side, frame), idle)
+
+        if machine.script:
+            meets = merged()
+        else:
+            ends = _ends_in(statement.body, _LEAVING) or _ends_in(statement.orelse, _LEAVING)
+            meets = not ends and machine.meets(statement, merged)
+        if meets:
+            return None
+        going_on = not idle[0] if len(idle) == 1 else None
     return _run_side(machine, statement, choose(machine, statement.test, frame, going_on), frame)
+
+
+_LEAVING = (cst.Return, cst.Raise, cst.Break, cst.Continue)
+
+
+def _going_on(statement: cst.If) -> bool | None:
+    """The only side that does not end in an exception: a path that raises does not serve where another one does."""
+    raises = [_ends_in(suite, cst.Raise) for suite in (statement.body, statement.orelse)]
+    return raises.index(False) == 0 if raises.count(True) == 1 else None
+
+
+def _ends_in(suite: cst.CSTNode | None, kinds: type[cst.CSTNode] | tuple[type[cst.CSTNode], ...]) -> bool:
+    """Whether a side, which holds no other blocks, ends in such a statement: it does not go on where the other does."""
+    if isinstance(suite, cst.Else):
+        suite = suite.body
+    lines = suite.body if isinstance(suite, cst.IndentedBlock) else [suite]
+    if not lines or not all(isinstance(line, cst.SimpleStatementLine | cst.SimpleStatementSuite) for line in lines):
+        return False
+    return isinstance(lines[-1].body[-1], kinds)  # type: ignore[union-attr]
 
 
 def _test(machine: Machine, test: cst.BaseExpression, frame: Frame) -> bool | None:
@@ -311,7 +342,12 @@ def _merged(machine: Machine, frame: Frame, statement: cst.If, run: Callable[[bo
         if unclear is None:
             return False
         meeting = machine.meeting(Site(frame.slice, statement))
-        variables = {name: join(left.get(name), right.get(name), meeting) for name in {**left, **right}}
+        live = read_after(statement, frame.slice) if not machine.script else None
+        variables = {
+            name: join(left.get(name), right.get(name), meeting)
+            for name in {**left, **right}
+            if live is None or name in live or name in before
+        }
     except NotJoinable:
         return False
     machine.heap.replay(redo)
