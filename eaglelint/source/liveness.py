@@ -12,7 +12,8 @@ from eaglelint.source.walk import walk
 __all__ = ["read_after"]
 
 _LOOPS = (cst.For, cst.While)
-_NESTED = (cst.FunctionDef, cst.Lambda, cst.ClassDef)
+# What is called at any time, and what names variables of a scope around.
+_NESTED = frozenset([cst.FunctionDef, cst.Lambda, cst.ClassDef, cst.Nonlocal, cst.Global])
 
 
 def read_after(statement: cst.If, piece: Slice) -> frozenset[str] | None:
@@ -30,13 +31,13 @@ def read_after(statement: cst.If, piece: Slice) -> frozenset[str] | None:
 
 
 def _in_nested(body: cst.CSTNode) -> frozenset[str]:
-    """The names in functions inside, which may be called at any time, and those that belong to a scope around."""
-    parts = [node for node in walk(body) if isinstance(node, (*_NESTED, cst.Nonlocal, cst.Global))]
+    """The names in functions inside, and those that belong to a scope around."""
+    parts = [node for node in walk(body) if type(node) in _NESTED]
     return frozenset().union(*map(_names, parts)) if parts else frozenset()
 
 
 def _names(node: cst.CSTNode) -> frozenset[str]:
-    return frozenset(part.value for part in walk(node) if isinstance(part, cst.Name))
+    return frozenset(part.value for part in walk(node) if type(part) is cst.Name)
 
 
 def _note(suite: cst.CSTNode | None, after: frozenset[str], found: dict[int, frozenset[str]]) -> None:
