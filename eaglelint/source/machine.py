@@ -129,10 +129,6 @@ class _Scope:
     values: dict[tuple[str, str], tuple[Any, ...]]
     taken: list[Decision] = field(default_factory=list)
     trying: int = 0
-    # The conditions whose sides were tried out, in order: after how many decisions, and whether they met. ``expected``
-    # are those of the path before this one, as far as the two are the same.
-    tried: list[tuple[int, Any, bool]] = field(default_factory=list)
-    expected: list[tuple[int, Any, bool]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -606,12 +602,11 @@ class Machine:
         outer = self._scope
         outcomes: list[Outcome] = []
         prefix: list[int] | None = []
-        expected: list[tuple[int, Any, bool]] = []
         place = (self.layer, self.in_layer, self.layer_site)
         while prefix is not None:
             self.layer, self.in_layer, self.layer_site = place
             mark = self.heap.mark()
-            scope = self._scope = _Scope(prefix, outer.facts, outer.values, expected=expected)
+            scope = self._scope = _Scope(prefix, outer.facts, outer.values)
             raised = None
             value = None
             try:
@@ -631,29 +626,12 @@ class Machine:
             if len(outcomes) > self.budget.outcomes:
                 raise BudgetExceeded(f"more than {self.budget.outcomes} different outcomes of one call", site)
             prefix = next_prefix(scope.taken)
-            expected = [entry for entry in scope.tried if entry[0] < len(prefix or ())]
         returned = [outcome for outcome in outcomes if outcome.raised is None]
         if returned and not self.catching:
             outcomes = returned  # a path that raises does not serve: it is not an alternative wiring
         if len(outcomes) == 1:
             self.heap.replay(outcomes[0].redo)
         return outcomes
-
-    def meets(self, statement: Any, merged: Callable[[], bool]) -> bool:
-        """Whether both sides of a condition leave one state; not tried out where they did not on the path before.
-
-        That one was the same up to here, so that trying it out would come to the same.
-        """
-        scope = self._scope
-        if scope.trying:
-            return merged()
-        place = len(scope.taken), statement
-        if scope.expected and scope.expected[0][:2] != place:
-            scope.expected = []
-        expected = scope.expected.pop(0)[2] if scope.expected else True
-        found = expected and merged()
-        scope.tried.append((*place, found))
-        return found
 
     def meeting(self, site: Site | None, decisions: Iterable[Decision] = ()) -> Meeting | None:
         """How the tensors of two paths are joined here; None outside the layers, where they are kept apart."""

@@ -117,11 +117,7 @@ def _run_if(machine: Machine, statement: cst.If, frame: Frame) -> Flow:
     idle: list[bool] = []
     going_on = None if machine.script or machine.catching else _going_on(statement)
     if going_on is None:
-
-        def merged() -> bool:
-            return _merged(machine, frame, statement, lambda side: _run_side(machine, statement, side, frame), idle)
-
-        if merged() if machine.script else machine.meets(statement, merged):
+        if _merged(machine, frame, statement, lambda side: _run_side(machine, statement, side, frame), idle):
             return None
         going_on = not idle[0] if len(idle) == 1 else None
     return _run_side(machine, statement, choose(machine, statement.test, frame, going_on), frame)

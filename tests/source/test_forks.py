@@ -34,7 +34,7 @@ def entered(sources: Sources, source: str, function: str) -> tuple[Any, int]:
 
 
 def test_a_side_that_returns_is_run_once(sources: Sources) -> None:
-    """It cannot meet the other side, so it is not tried out first; the calls on the way to a later one are."""
+    """What it calls while it is tried out holds for the path that takes it."""
     source = """
     def work(number):
         return [number]
@@ -64,24 +64,6 @@ def test_a_side_that_leaves_by_another_statement(sources: Sources, leaving: str)
     """
     found, _ = entered(sources, source, "main")
     assert sorted(found) == sorted([[0, 1], [1] if leaving == "return [1]" else []])
-
-
-def test_sides_that_did_not_meet_are_not_tried_out_again(sources: Sources) -> None:
-    """The path on the other side comes to the same condition from the same beginning."""
-    source = """
-    def work(numbers):
-        return numbers[0]
-
-    def main(batch):
-        size = 0
-        if batch.first:
-            size = work([1])
-        else:
-            size = work([2])
-        return [size]
-    """
-    found, calls = entered(sources, source, "work")
-    assert (sorted(found), calls) == ([[1], [2]], 2 + 2)  # once each to see whether they meet, and on its own path
 
 
 # --- what is not kept apart ------------------------------------------------------------------------------------------
