@@ -117,26 +117,32 @@ def _run_if(machine: Machine, statement: cst.If, frame: Frame) -> Flow:
     idle: list[bool] = []
     going_on = None if machine.script or machine.catching else _going_on(statement)
     if going_on is None:
-        if _merged(machine, frame, statement, lambda side: _run_side(machine, statement, side, frame), idle):
+        leaves = not machine.script and any(_ends_in(suite, _LEAVING) for suite in (statement.body, statement.orelse))
+        if not leaves and _merged(
+            machine, frame, statement, lambda side: _run_side(machine, statement, side, frame), idle
+        ):
             return None
         going_on = not idle[0] if len(idle) == 1 else None
     return _run_side(machine, statement, choose(machine, statement.test, frame, going_on), frame)
 
 
+_LEAVING = (cst.Return, cst.Raise, cst.Break, cst.Continue)
+
+
 def _going_on(statement: cst.If) -> bool | None:
     """The only side that does not end in an exception: a path that raises does not serve where another one does."""
-    raises = [_raises(suite) for suite in (statement.body, statement.orelse)]
+    raises = [_ends_in(suite, (cst.Raise,)) for suite in (statement.body, statement.orelse)]
     return raises.index(False) == 0 if raises.count(True) == 1 else None
 
 
-def _raises(suite: cst.CSTNode | None) -> bool:
-    """Whether a side, which holds no other blocks, ends in an exception."""
+def _ends_in(suite: cst.CSTNode | None, kinds: tuple[type[cst.CSTNode], ...]) -> bool:
+    """Whether a side, which holds no other blocks, ends in such a statement: it does not go on where the other does."""
     if isinstance(suite, cst.Else):
         suite = suite.body
     lines = suite.body if isinstance(suite, cst.IndentedBlock) else [suite]
     if not lines or not all(isinstance(line, cst.SimpleStatementLine | cst.SimpleStatementSuite) for line in lines):
         return False
-    return isinstance(lines[-1].body[-1], cst.Raise)  # type: ignore[union-attr]
+    return isinstance(lines[-1].body[-1], kinds)  # type: ignore[union-attr]
 
 
 def _test(machine: Machine, test: cst.BaseExpression, frame: Frame) -> bool | None:

@@ -34,7 +34,7 @@ def entered(sources: Sources, source: str, function: str) -> tuple[Any, int]:
 
 
 def test_a_side_that_returns_is_run_once(sources: Sources) -> None:
-    """What it calls while it is tried out holds for the path that takes it."""
+    """It cannot meet the other side, so it is not tried out first; the calls on the way to a later one are."""
     source = """
     def work(number):
         return [number]
