@@ -490,7 +490,10 @@ def _wiring(
     if not first.slots or any(not slot.known for slot in first.slots):
         status = "unknown"
         if first.captures and not first.slots:
-            reasons.append(_NO_STATE)
+            elsewhere = any(outcome.value.slots for outcome in returned)
+            reasons.append(
+                "on one path no captured state was found, on another there are some" if elsewhere else _NO_STATE
+            )
     return replace(
         wiring,
         slots=first.slots,

@@ -1,6 +1,7 @@
 """What a decoder layer is handed to collect states with: what it does with that is noted, and done for each layer.
 
-While a layer is summarised, a stand-in takes the place of a list, of an object with an ``append``, of a method of one.
+While a layer is summarised, a stand-in takes the place of a list, of a method of one, of a function. (An object that
+keeps states in its own way may do so on several paths: the layer is run with it.)
 A stand-in can be handed on, told from None and called; whatever else would be asked of it, the layer is run as it is.
 """
 
@@ -39,7 +40,7 @@ def is_collector(machine: Machine, value: Any) -> bool:
         case BoundMethod() | BuiltinMethod():
             return not isinstance(value.receiver, Tensor) and is_collector(machine, value.receiver)
         case Instance():
-            return value.cls is not None and value.layer is None and _has_method(machine, value, "append")
+            return value.layer is None and isinstance(value.payload, list)
     return isinstance(value, Closure)
 
 

@@ -73,11 +73,8 @@ TO_NEW = "state = hidden_states + self.self_attn(self.input_layernorm(hidden_sta
 FORESEEN = {
     "a list": collecting(ASKED),
     "a method of a list": collecting(CALLED, "aux.append"),
-    "an object that counts": collecting(
-        ASKED, "keeper", top=KEEPER, before="keeper = Keeper()", after="aux = list(keeper.states.values())"
-    ),
-    "its method": collecting(
-        CALLED, "keeper.append", top=KEEPER, before="keeper = Keeper()", after="aux = list(keeper.states.values())"
+    "a list of its own class": collecting(
+        ASKED, "kept", top="class Kept(list):\n    pass", before="kept = Kept()", after="aux = kept"
     ),
     "a function around it": collecting(CALLED, "keep", before="def keep(state):\n    aux.append(state)"),
     "a function that chooses": collecting(
@@ -128,6 +125,12 @@ NOT_FORESEEN = {
         top=KEEPER,
         before="keeper = Keeper()",
         after="aux = list(keeper.states.values())",
+    ),
+    "an object that counts": collecting(
+        ASKED, "keeper", top=KEEPER, before="keeper = Keeper()", after="aux = list(keeper.states.values())"
+    ),
+    "its method": collecting(
+        CALLED, "keeper.append", top=KEEPER, before="keeper = Keeper()", after="aux = list(keeper.states.values())"
     ),
     "the layer keeps it": Model(
         layer_args="hidden_states, residual, collector=None",

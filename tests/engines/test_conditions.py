@@ -379,6 +379,20 @@ HANDED_ON = {
         Model(loop=BEFORE.replace("return hidden_states, aux", "return hidden_states, None")),
         True,
     ),
+    "without them on the first path": (
+        Model(
+            top=FLAG,
+            loop=BEFORE.replace("return hidden_states, aux", "return hidden_states, aux if overlapping() else None"),
+        ),
+        False,
+    ),
+    "without them on the second path": (
+        Model(
+            top=FLAG,
+            loop=BEFORE.replace("return hidden_states, aux", "return hidden_states, None if overlapping() else aux"),
+        ),
+        False,
+    ),
     "none for these ids": (Model(setter="self.model.layers_to_capture = [99]"), True),
     "an assertion": (Model(setter="assert not layer_ids, 'no capture here'\nself.model.layers_to_capture = []"), True),
     "another error": (Model(setter="raise ValueError('a key is missing')"), False),
