@@ -302,18 +302,17 @@ def _call_function(
             return call_value(machine, wrapped, args, kwargs, site, caller)
     if node.asynchronous is not None or _is_generator(function):
         return not_followed(machine, function.info.name, args, kwargs, site)
-    frame = Frame(
-        piece,
-        function.module,
-        Env({}),
-        f"{function.module.name}.{function.qualname}",
-        function.owner,
-        receiver if receiver is not None else (args[0] if args else None),
-        stub=stub is not None,
-    )
+    frame = _frame(function, piece, args)
+    frame.stub = stub is not None
     if not machine.in_layer and _handed_layers((*args, *kwargs.values())) and tensors_of(args, kwargs):
         return _run_with_layers(machine, node, frame, args, kwargs, site)
     return _run(machine, node, frame, args, kwargs, site)
+
+
+def _frame(function: Function, piece: Slice, args: tuple[Any, ...]) -> Frame:
+    """What a function runs in; the first argument is what it is a method of, if it is one."""
+    name = f"{function.module.name}.{function.qualname}"
+    return Frame(piece, function.module, Env({}), name, function.owner, args[0] if args else None)
 
 
 def _handed_layers(values: Iterable[Any]) -> list[Instance]:
@@ -469,8 +468,7 @@ def _run(
 def run_here(machine: Machine, function: Function, args: tuple[Any, ...]) -> Any:
     """Run a function as a part of the path that asks, which forks with it; the paths of a call are put together."""
     piece, node = function_node(function)
-    name = f"{function.module.name}.{function.qualname}"
-    frame = Frame(piece, function.module, Env({}), name, function.owner, args[0] if args else None)
+    frame = _frame(function, piece, args)
     frame.env.variables = bind_arguments(machine, node.params, args, {}, frame)
     return statements.run_function_body(machine, node, frame)
 

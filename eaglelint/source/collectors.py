@@ -32,13 +32,13 @@ class Collecting:
     site: Site
 
 
-def is_collector(machine: Machine, value: Any) -> bool:
+def is_collector(value: Any) -> bool:
     """Whether a stand-in can take the place of what a layer is handed."""
     match value:
         case list():
             return all(isinstance(item, Tensor) for item in value)
         case BoundMethod() | BuiltinMethod():
-            return not isinstance(value.receiver, Tensor) and is_collector(machine, value.receiver)
+            return not isinstance(value.receiver, Tensor) and is_collector(value.receiver)
         case Instance():
             return value.layer is None and isinstance(value.payload, list)
     return isinstance(value, Closure)

@@ -86,7 +86,7 @@ def given_to(
             return holders[-1]
         if type(value) is tuple:
             return tuple(placeholder(item) for item in value)
-        if stand_ins and is_collector(machine, value):
+        if stand_ins and is_collector(value):
             collectors.append(value)
             return Collector(len(collectors) - 1, value)
         return value

@@ -203,9 +203,8 @@ class Machine:
         self.handed: dict[int, Any] = self.heap.cache()  # storages that were handed to a layer or to an add-norm
         self.in_place: dict[str, None] = self.heap.cache()  # classes of norms that ran and may add in place
         self.overwritten: dict[int, Tensor] = self.heap.cache()  # what tensors that were changed in place hold now
-        self.collected: list[Any] | None = (
-            None  # the calls of what a layer that is summarised is handed (collectors.py)
-        )
+        # The calls of what a layer that is summarised is handed (collectors.py).
+        self.collected: list[Any] | None = None
         self.watched: tuple[Any, ...] = ()  # objects of which every place is recorded that makes them an attribute
         self.module_hooks: list[Any] = []  # functions that torch calls with each module that becomes a child
         # The lists of layers that were stored, by class and attribute: whether anyone has read them since, on any path.

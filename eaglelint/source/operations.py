@@ -116,7 +116,7 @@ def _none_test(value_of: Evaluation, name: str) -> Evaluation:
 
 
 def _if_exp(node: cst.IfExp, piece: Slice) -> Evaluation:
-    from eaglelint.source.statements import choose
+    from eaglelint.source.choosing import choose
 
     test_of, body_of, orelse_of = prepare(node.test, piece), prepare(node.body, piece), prepare(node.orelse, piece)
     site = Site(piece, node)

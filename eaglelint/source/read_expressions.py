@@ -8,18 +8,13 @@ from typing import Any
 
 import libcst as cst
 
-from eaglelint.source.reading import NotRead, Placed, Reading, Span, name_node, new_node, plain_node
+from eaglelint.source.reading import Placed, Reading, Span, name_node, new_node, plain_node
 
 __all__ = ["AUGMENTED", "annotation", "argument", "elements", "expression", "keyword", "parameters", "valued"]
 
 
 def expression(node: ast.expr, reading: Reading) -> Any:
-    convert = _EXPRESSIONS.get(node.__class__)
-    if convert is None:
-        raise NotRead(node.__class__.__name__)
-    found = convert(node, reading)
-    reading.places[id(found)] = node
-    return found
+    return reading.node_of(node, _EXPRESSIONS)
 
 
 def _attribute(node: ast.Attribute, reading: Reading) -> Any:

@@ -49,12 +49,10 @@ def _statements(body: Sequence[ast.stmt], reading: Reading) -> tuple[cst.BaseSta
     sharing: list[Any] = []
     column = body[0].col_offset if body else 0
     for each in body:
-        simple = _SIMPLE.get(each.__class__)
-        if simple is None:
-            found.append(_compound(each, reading))
+        if each.__class__ not in _SIMPLE:
+            found.append(reading.node_of(each, _COMPOUND))
             continue
-        node = simple(each, reading)
-        reading.places[id(node)] = each
+        node = reading.node_of(each, _SIMPLE)
         if sharing and each.col_offset != column and not reading.begins_line(each):
             sharing.append(node)
             continue
@@ -64,23 +62,10 @@ def _statements(body: Sequence[ast.stmt], reading: Reading) -> tuple[cst.BaseSta
     return tuple(found)
 
 
-def _compound(node: ast.stmt, reading: Reading) -> Any:
-    convert = _COMPOUND.get(node.__class__)
-    if convert is None:
-        raise NotRead(node.__class__.__name__)
-    found = convert(node, reading)
-    reading.places[id(found)] = node
-    return found
-
-
 def _suite(body: Sequence[ast.stmt], reading: Reading) -> cst.BaseSuite:
     first = body[0]
     if first.__class__ in _SIMPLE and not reading.begins_line(first):
-        smalls = []
-        for each in body:
-            small = _SIMPLE[each.__class__](each, reading)
-            reading.places[id(small)] = each
-            smalls.append(small)
+        smalls = [reading.node_of(each, _SIMPLE) for each in body]
         return new_node(cst.SimpleStatementSuite, body=smalls)  # type: ignore[no-any-return]
     return new_node(cst.IndentedBlock, body=_statements(body, reading))  # type: ignore[no-any-return]
 
@@ -95,7 +80,7 @@ def _if(node: ast.If, reading: Reading) -> Any:
         first = node.orelse[0]
         line = reading.lines[first.lineno - 1]
         is_elif = isinstance(first, ast.If) and line[characters(line, first.col_offset) :].startswith("elif")
-        orelse = _compound(first, reading) if is_elif else _else(node.orelse, reading)
+        orelse = reading.node_of(first, _COMPOUND) if is_elif else _else(node.orelse, reading)
     return new_node(cst.If, test=expression(node.test, reading), body=_suite(node.body, reading), orelse=orelse)
 
 
@@ -146,8 +131,6 @@ def _decorators(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, rea
 
 
 def _function(node: ast.FunctionDef | ast.AsyncFunctionDef, reading: Reading) -> Any:
-    if getattr(node, "type_params", None):
-        raise NotRead("type parameters")
     return new_node(
         cst.FunctionDef,
         name=_defined(node, reading),
@@ -160,8 +143,6 @@ def _function(node: ast.FunctionDef | ast.AsyncFunctionDef, reading: Reading) ->
 
 
 def _class(node: ast.ClassDef, reading: Reading) -> Any:
-    if getattr(node, "type_params", None):
-        raise NotRead("type parameters")
     return new_node(
         cst.ClassDef,
         name=_defined(node, reading),
@@ -275,6 +256,8 @@ _SIMPLE: dict[type[ast.stmt], Callable[[Any, Reading], Any]] = {
 
 def _defined(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, reading: Reading) -> cst.Name:
     """The name of a function or class, which stands behind the keyword."""
+    if getattr(node, "type_params", None):
+        raise NotRead("type parameters")
     name = node.name.encode()
     start = reading.lines[node.lineno - 1].encode().find(b" " + name, node.col_offset) + 1
     place = Span(node.lineno, start, node.lineno, start + len(name)) if start else node

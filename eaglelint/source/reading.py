@@ -7,6 +7,8 @@ that means the same, with libcst's default layout (read_statements.py, read_expr
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, NamedTuple, Protocol
 
@@ -55,6 +57,19 @@ class Reading:
     body: tuple[cst.BaseStatement, ...] = ()
     places: dict[int, Placed] = field(default_factory=dict)
     near: dict[int, Placed] = field(default_factory=dict)
+
+    def node_of(self, node: ast.AST, kinds: Mapping[type[Any], Callable[[Any, Reading], Any]]) -> Any:
+        """The node of libcst that means the same as one of ``ast``, which is of one of these kinds.
+
+        Raises:
+            NotRead: It is of none.
+        """
+        convert = kinds.get(node.__class__)
+        if convert is None:
+            raise NotRead(node.__class__.__name__)
+        found = convert(node, self)
+        self.places[id(found)] = node  # type: ignore[assignment]
+        return found
 
     def span(self, node: cst.CSTNode) -> tuple[tuple[int, int], tuple[int, int]] | None:
         """Where a node begins and ends: lines from 1, columns in characters from 0; None where it has no place."""

@@ -8,11 +8,12 @@ from typing import Any
 import libcst as cst
 import pytest
 
+from eaglelint.source.calls import call_value, run_here
 from eaglelint.source.liveness import read_after
 from eaglelint.source.machine import Machine, Raised
 from eaglelint.source.same import NotJoinable, join
 from eaglelint.source.slices import parse_slice
-from eaglelint.source.values import Unknown
+from eaglelint.source.values import Function, Unknown
 from eaglelint.source.walk import walk
 from tests.source.conftest import Interpret, Sources, call_main
 
@@ -64,6 +65,25 @@ def test_a_side_that_leaves_by_another_statement(sources: Sources, leaving: str)
     """
     found, _ = entered(sources, source, "main")
     assert sorted(found) == sorted([[0, 1], [1] if leaving == "return [1]" else []])
+
+
+def test_a_function_that_is_run_here_forks_with_who_asks(sources: Sources) -> None:
+    """What is done with the first path's answer is done before the others are found; a call finds all of them first."""
+    tree = sources({"program.py": "def gate(batch):\n    if batch.first:\n        return 1\n    return 2\n"})
+    module = tree.module("program")
+    assert module is not None
+    gate = Function(module, module.index.functions["gate"])
+
+    def steps(ask: Any) -> list[tuple[Any, int]]:
+        """The answers on the paths, and after how many steps each was there."""
+        machine, answers = Machine(tree), []
+        machine.explore(lambda: answers.append((ask(machine), machine.steps)), None)
+        return answers
+
+    here = steps(lambda machine: run_here(machine, gate, (UNKNOWN,)))
+    called = steps(lambda machine: call_value(machine, gate, (UNKNOWN,), {}, None))
+    assert sorted(answer for answer, _ in here) == sorted(answer for answer, _ in called) == [1, 2]
+    assert here[0][1] < called[0][1]
 
 
 # --- what is not kept apart ------------------------------------------------------------------------------------------

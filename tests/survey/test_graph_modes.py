@@ -9,6 +9,8 @@ from textwrap import indent
 import pytest
 
 from eaglelint.serving import open_source
+from eaglelint.source.calls import run_here
+from eaglelint.survey import graph_modes
 from eaglelint.survey.facts import RefusedGraphs
 from eaglelint.survey.graph_modes import refused_graphs
 
@@ -148,3 +150,17 @@ def test_each_back_end_is_tried(tmp_path: Path) -> None:
         backends=("whole", "none", "pieces"),
     )
     assert [(case.option, case.lets_in) for case in found] == [("pieces", ("NULL",))]
+
+
+def test_the_first_path_that_lets_a_mode_in_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gate is asked once, though there are paths on which it refuses."""
+    asked: list[object] = []
+
+    def noted(machine, gate, args):  # type: ignore[no-untyped-def]
+        asked.append(gate)
+        return run_here(machine, gate, args)
+
+    monkeypatch.setattr(graph_modes, "run_here", noted)
+    gate = "def can_run(self, batch):\n    if batch.large:\n        return False\n    return True"
+    assert cases(tmp_path, methods=gate) == ()
+    assert len(asked) == 1
