@@ -115,6 +115,8 @@ def _run_if(machine: Machine, statement: cst.If, frame: Frame) -> Flow:
         return _run_side(machine, statement, known, frame)
     idle: list[bool] = []
     going_on = None if machine.script or machine.catching else _going_on(statement)
+    if going_on is False and machine.trying:
+        going_on = None  # a guard ends the trial: to go on would try out all that is nested behind it at each level
     if going_on is None:
         leaves = not machine.script and any(_ends_in(suite, _LEAVING) for suite in (statement.body, statement.orelse))
         if not leaves and _merged(

@@ -67,6 +67,21 @@ def test_a_side_that_leaves_by_another_statement(sources: Sources, leaving: str)
     assert sorted(found) == sorted([[0, 1], [1] if leaving == "return [1]" else []])
 
 
+def test_guards_in_nested_conditions(sources: Sources) -> None:
+    """A side with a guard in it is not tried out to its end, as what is nested in it would be at each level."""
+    depth = 9
+    source = "def main(batch):\n    size = [0]\n" + "".join(
+        "    " * (level + 1) + f"if batch.a{level}:\n" + "    " * (level + 2) + f"if batch.b{level}:\n"
+        + "    " * (level + 3) + "raise ValueError\n" + "    " * (level + 2) + f"size = [{level}]\n"
+        for level in range(depth)
+    ) + "    return size\n"  # fmt: skip
+    tree = sources({"program.py": source})
+    machine = Machine(tree)
+    outcomes = machine.explore(lambda: call_main(tree, machine, (UNKNOWN,)), None)
+    assert sorted(outcome.value[0] for outcome in outcomes) == sorted([0, *range(depth)])[1:]
+    assert machine.steps < 40 * depth**2
+
+
 def test_a_function_that_is_run_here_forks_with_who_asks(sources: Sources) -> None:
     """What is done with the first path's answer is done before the others are found; a call finds all of them first."""
     tree = sources({"program.py": "def gate(batch):\n    if batch.first:\n        return 1\n    return 2\n"})
