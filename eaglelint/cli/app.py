@@ -11,6 +11,7 @@ import typer
 from eaglelint import __version__
 from eaglelint.cli import baseline, config, engines, explain, init, lsp, probe, rules, scan, trace, wiring
 from eaglelint.exceptions import EaglelintError
+from eaglelint.recursion import roomy
 
 __all__ = ["app", "run"]
 
@@ -66,6 +67,7 @@ def _with_command(name: str) -> typer.Typer:
     return alone
 
 
+@roomy
 def run() -> None:
     """Run the command line; exit 2 on errors that the user can act on, 3 on faults of our own."""
     try:

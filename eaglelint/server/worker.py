@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from eaglelint.cache.units import cache_directory, keep_in
+from eaglelint.recursion import roomy
 from eaglelint.server.check import Checked, Kept, check_document
 
 __all__ = ["Worker"]
@@ -63,6 +64,7 @@ def _join(directory: str, cache: Path | None) -> None:
     keep_in(cache)
 
 
+@roomy
 def _check(path: Path, root: Path, unsaved: Mapping[Path, bytes], look: int) -> Checked:
     if _kept.look != look:
         _kept.layouts.clear()
