@@ -66,7 +66,9 @@ class TargetConfig:
         """
         if not 0 < num_layers <= MAX_LAYERS:
             raise WrongUsage(f"--num-layers {num_layers} is no layer count. Give one from 1 to {MAX_LAYERS}.")
-        data: dict[str, Any] = {"architectures": list(architectures), "num_hidden_layers": num_layers}
+        data: dict[str, Any] = {"num_hidden_layers": num_layers}
+        if architectures:
+            data["architectures"] = list(architectures)
         for path in TEXT_CONFIG_PATHS:
             # A wrapper's language model is as deep, wherever it keeps its config.
             section = data

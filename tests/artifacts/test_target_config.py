@@ -86,6 +86,7 @@ def test_a_depth_given_by_flag_is_a_target_without_a_file() -> None:
         found.text_node("x"),
         found.text_value("num_hidden_layers"),
     ) == (None, None, 61)
+    assert "architectures" not in TargetConfig.synthetic(61).data  # it may be any class, and not none
     with pytest.raises(WrongUsage, match="--num-layers 0 is no layer count"):
         TargetConfig.synthetic(0)
 
