@@ -6,11 +6,14 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from eaglelint.source.lookup import class_mro
+import libcst as cst
+
+from eaglelint.source.construct import function_node
+from eaglelint.source.lookup import class_mro, find_method
 from eaglelint.source.machine import Machine
 from eaglelint.source.operators import add_tensors, normed, whole
 from eaglelint.source.slices import Site
-from eaglelint.source.values import BoundMethod, ClassValue, Instance, Opaque, Tensor, Unknown
+from eaglelint.source.values import BoundMethod, ClassValue, Function, Instance, Opaque, Tensor, Unknown
 
 __all__ = ["call_norm", "is_norm", "kinds_of"]
 
@@ -65,8 +68,47 @@ def _hands_on(machine: Machine, target: Any) -> bool:
     return not any(map(_ADDS.search, texts)) and any(map(_HANDS_ON.search, texts))
 
 
+_RESIDUAL = re.compile(r"resid")
+_GATE = re.compile(r"g|z|\w*gate\w*|gating")
+
+
+def _added(machine: Machine, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor] | None:
+    """Of several tensors, what a norm is handed as the residual; empty where they gate what it gives.
+
+    None where neither its parameters nor the name of its class say so.
+    """
+    cls = target.receiver.cls if isinstance(target, BoundMethod) else getattr(target, "cls", None)
+    if not isinstance(cls, ClassValue):
+        return None
+    function = target.function if isinstance(target, BoundMethod) else find_method(machine, cls, "forward")
+    names = _parameters(function) if function is not None else ()
+    bound = {**dict(zip(names, args, strict=False)), **kwargs}
+    held = [whole(value) for name, value in bound.items() if _RESIDUAL.search(name)]
+    if any(map(_RESIDUAL.search, names)):
+        return [value for value in held if isinstance(value, Tensor)]
+    if "Gated" in cls.info.name or (len(names) > 1 and _GATE.fullmatch(names[1])):
+        return []
+    return None
+
+
+def _parameters(function: Function) -> tuple[str, ...]:
+    """The names of what a method may be handed by place, none where it hands all on."""
+    told, key = function.module.told, ("parameters", function.info.line)
+    if key not in told:
+        try:
+            params = function_node(function)[1].params
+        except SyntaxError:
+            params = cst.Parameters()
+        by_place = (*params.posonly_params, *params.params)[1:]
+        told[key] = tuple(each.name.value for each in by_place) if params.star_arg is cst.MaybeSentinel.DEFAULT else ()
+    return told[key]  # type: ignore[no-any-return]
+
+
 def call_norm(machine: Machine, callee: Any, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None) -> Any:
-    """One tensor: its norm. A tensor and the residual: the norm of their sum, and the sum, the new residual."""
+    """One tensor: its norm. A tensor and the residual: the norm of their sum, and the sum, the new residual.
+
+    A tensor and its gate: a new state, whatever it is the product of.
+    """
     values = [whole(value) for value in (*args, *kwargs.values())]
     tensors = [value for value in values if isinstance(value, Tensor)]
     if not tensors:
@@ -76,6 +118,11 @@ def call_norm(machine: Machine, callee: Any, args: tuple[Any, ...], kwargs: dict
         if isinstance(second, Unknown):
             return machine.opaque("the residual of a norm is not known", site)
         return normed(machine, tensors[0])
+    added = _added(machine, callee, args, kwargs)
+    if added is not None:
+        tensors = [tensors[0], *added]
+    if len(tensors) == 1:
+        return machine.branch("a gated norm" if site is None else site.callee[0])
     if _hands_on(machine, callee):
         return (normed(machine, tensors[0]), *tensors[1:])  # what else it is handed, it hands on
     if _adds_in_place(callee):

@@ -527,6 +527,39 @@ def test_a_norm_outside_the_layers(tmp_path: Path) -> None:
     assert wiring.status == "unknown" or captured(tmp_path, None) == list(map(str, wiring.slots))
 
 
+@pytest.mark.parametrize(
+    ("parameters", "name"),
+    [
+        ("x, g, residual=None", "OutputNorm"),  # what would be added has a name of its own
+        ("x, gate", "OutputNorm"),
+        ("x, z", "OutputNorm"),
+        ("*args", "RMSNormGated"),
+    ],
+)
+def test_a_norm_that_is_handed_a_gate(tmp_path: Path, parameters: str, name: str) -> None:
+    """It gives one state, to which nothing was added; the state is one that a layer computes."""
+    top = f"""
+class {name}(nn.Module):
+    def __init__(self, size):
+        self.weight = nn.Parameter(size)
+
+    def forward(self, {parameters}):
+        return fused_gate(self.weight)
+"""
+    model = Model(
+        top=top,
+        layer_init="self.out_norm = " + name + "(config.hidden_size)",
+        layer="""
+residual = hidden_states if residual is None else hidden_states + residual
+hidden_states = self.input_layernorm(residual)
+hidden_states = self.out_norm(self.self_attn(hidden_states), self.mlp(hidden_states)).squeeze(0)
+return hidden_states, residual
+""",
+    )
+    wiring = derive(tmp_path, model, (1, 5))
+    assert (wiring.status, " ".join(map(str, wiring.slots))) == ("exact", "h[2] h[6]"), wiring.reason
+
+
 def test_the_evidence_names_the_lines(tmp_path: Path) -> None:
     """The setter, each capture and the concatenation, with the file and line where they stand."""
     wiring = derive(tmp_path, Model(), (1, 5))
