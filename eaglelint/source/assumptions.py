@@ -8,13 +8,15 @@ part of the answer, each with the name and value under which ``--assume`` change
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from eaglelint.deployment import DEFAULT, Deployment
 from eaglelint.source.values import Instance, Unknown
 
-__all__ = ["ASSUMPTIONS", "SWITCHED", "Assumption", "assumed", "assumptions_of", "stated"]
+__all__ = ["ASSUMPTIONS", "SWITCHED", "Assumption", "assumptions_of", "stated", "telling"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,12 +164,24 @@ def _set(deployment: Deployment) -> list[tuple[str, str]]:
     return sorted(deployment.environment.items())
 
 
-def assumed(name: str, assumptions: tuple[Assumption, ...]) -> Assumption | None:
-    """The assumption that gives the attribute or function of that name its value, if one does."""
-    for assumption in assumptions:
-        if assumption.pattern.fullmatch(name):
-            return assumption
-    return None
+def telling(assumptions: tuple[Assumption, ...]) -> Callable[[str], Assumption | None]:
+    """What finds the assumption that gives the attribute or function of a name its value, if one does."""
+    first = _first_matches(tuple(assumption.pattern for assumption in assumptions))
+
+    def tell(name: str) -> Assumption | None:
+        index = first.get(name)
+        if index is None:
+            matching = (i for i, assumption in enumerate(assumptions) if assumption.pattern.fullmatch(name))
+            index = first[name] = next(matching, -1)
+        return assumptions[index] if index >= 0 else None
+
+    return tell
+
+
+@lru_cache(maxsize=64)
+def _first_matches(patterns: tuple[re.Pattern[str], ...]) -> dict[str, int]:
+    """For each name that was asked for, the first pattern that matches it, -1 for none: filled by whoever asks."""
+    return {}
 
 
 ASSUMPTIONS = assumptions_of(DEFAULT)

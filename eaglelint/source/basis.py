@@ -18,16 +18,17 @@ class Basis:
     """What a computation rests on: choices that had been taken before it and that it asked for; those that it left open
     or took itself; and whether it read or noted something of one request's own."""
 
-    __slots__ = ("_before", "asked", "open", "own")
+    __slots__ = ("_before", "_coming", "asked", "open", "own")
 
-    def __init__(self, before: Mapping[Fact, int]) -> None:
+    def __init__(self, before: Mapping[Fact, int], coming: Mapping[Fact, int]) -> None:
         self._before = before
+        self._coming = coming
         self.asked: dict[Fact, int] = {}
         self.open: set[Fact] = set()
         self.own = False
 
     def ask(self, fact: Fact, choice: int | None) -> None:
-        if choice is not None and fact in self._before:
+        if choice is not None and (fact in self._before or fact in self._coming):
             self.asked[fact] = choice
         else:
             self.open.add(fact)
@@ -40,11 +41,14 @@ class Basis:
             self.open.add(fact)
         self.own = self.own or inner.own
 
-    def holds(self, facts: Mapping[Fact, int]) -> bool:
-        """Whether the same would be computed where these choices have been taken."""
+    def holds(self, facts: Mapping[Fact, int], coming: Mapping[Fact, int]) -> bool:
+        """Whether the same would be computed where these choices have been taken, and those are to come.
+
+        What left a choice open that is to come serves as well: it is taken between the outcomes then.
+        """
         if self.open and not facts.keys().isdisjoint(self.open):
             return False
-        return all(facts.get(fact) == choice for fact, choice in self.asked.items())
+        return all(facts.get(fact, coming.get(fact)) == choice for fact, choice in self.asked.items())
 
 
 @dataclass(frozen=True, slots=True)

@@ -282,6 +282,8 @@ def _call_function(
     decorators = function.info.decorators
     if decorators and any(decorator.endswith("contextmanager") for decorator in decorators):
         args = args if receiver is None else (receiver, *args)
+        if machine.num_layers is not None and not machine.initialising:
+            return Unknown("a context manager", present=True)  # in a forward pass: streams and flags around the work
         return ContextCall(function, args, kwargs, caller.wanted if caller is not None and initialises else None)
     if initialises and caller is not None and caller.wanted and instance is not None:
         run_initialiser(machine, instance, function, args, kwargs, caller.wanted)
@@ -451,9 +453,9 @@ def _run(
         frame.env.variables = bind_arguments(machine, node.params, args, kwargs, frame, defaults)
         if frame.function in machine.entering:
             machine.entering[frame.function](frame.env.variables)
-        if isinstance(node, cst.Lambda):
-            return evaluate(machine, node.body, frame)
-        return statements.run_function_body(machine, node, frame)
+        if type(node) is cst.FunctionDef:
+            return statements.run_function_body(machine, node, frame)
+        return evaluate(machine, node.body, frame)  # type: ignore[arg-type]  # a lambda's
 
     key = _memo_key(machine, node, args, kwargs)
     if key is None:

@@ -30,12 +30,8 @@ class CacheList(list[Any]):
     """A list of notes about a run, which is not part of its outcome."""
 
 
-@dataclass(slots=True)
-class Mark:
-    """A moment to go back to: how long the log was, and which containers existed."""
-
-    length: int
-    time: int
+Mark = tuple[int, int]
+"""A moment to go back to: how long the log was, and a time, before which containers were made that existed then."""
 
 
 class Heap:
@@ -52,7 +48,7 @@ class Heap:
 
     def mark(self) -> Mark:
         self._time += 1
-        return Mark(len(self._log), self._time)
+        return len(self._log), self._time
 
     def born(self, container: Any, *, of_object: bool = False) -> Any:
         """Note that a container is new: going back to a time before it leaves it as it is, for nobody there has it."""
@@ -86,14 +82,14 @@ class Heap:
     def rollback(self, mark: Mark) -> Redo:
         """Undo everything since ``mark``; returns what ``replay`` needs to do it again."""
         redo: Redo = []
-        undone = self._log[mark.length :]
+        undone = self._log[mark[0] :]
         if not undone:
             return redo
-        del self._log[mark.length :]
+        del self._log[mark[0] :]
         born = self._born
         for container, key, old in reversed(undone):
             birth = born.get(id(container))
-            if birth is not None and birth[0] >= mark.time and birth[1] is container:
+            if birth is not None and birth[0] >= mark[1] and birth[1] is container:
                 continue  # it keeps what the undone path left in it, to be compared and taken up with that path
             if id(container) in self.world.held:
                 self.world.changing(container, None if key is _MISSING else key)
@@ -136,7 +132,7 @@ class Heap:
 
     def places_changed(self, mark: Mark) -> frozenset[tuple[int, Any]]:
         """The places that existed at ``mark`` and were changed since; of a list or set the whole."""
-        changes = self._of_older(self._log[mark.length :], mark)
+        changes = self._of_older(self._log[mark[0] :], mark)
         return frozenset((id(container), None if key is _MISSING else key) for container, key, _ in changes)
 
     def items_changed(self, mark: Mark) -> tuple[Redo, Redo] | None:
@@ -144,7 +140,7 @@ class Heap:
 
         None where a list or set was changed, or a dict that only this path has.
         """
-        first = self._items(self._log[mark.length :], mark)
+        first = self._items(self._log[mark[0] :], mark)
         if first is None:
             return None
         before = [change for change in first if not is_held(*change)]
@@ -177,7 +173,7 @@ class Heap:
         for container in containers:
             self._born.pop(id(container), None)
         settled = {id(container) for container in containers}
-        self._log[mark.length :] = [entry for entry in self._log[mark.length :] if id(entry[0]) not in settled]
+        self._log[mark[0] :] = [entry for entry in self._log[mark[0] :] if id(entry[0]) not in settled]
 
     def container(self, place: tuple[Any, Any]) -> Any:
         """What a place of a net is in."""
@@ -204,7 +200,7 @@ class Heap:
 
     def _is_younger(self, container: Any, mark: Mark) -> bool:
         birth = self._born.get(id(container))
-        return birth is not None and birth[1] is container and birth[0] >= mark.time
+        return birth is not None and birth[1] is container and birth[0] >= mark[1]
 
 
 def _as_they_are(items: Redo) -> Redo:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from eaglelint.deployment import Deployment
-from eaglelint.source.assumptions import SWITCHED, Assumption, assumed, assumptions_of
-from eaglelint.source.basis import Basis, Known
+from eaglelint.source.assumptions import SWITCHED, Assumption, assumptions_of, telling
+from eaglelint.source.basis import Basis, Fact, Known
 from eaglelint.source.heap import CacheList, Heap, Mark, Redo
 from eaglelint.source.keeping import keep
 from eaglelint.source.outcomes import (
@@ -21,7 +21,7 @@ from eaglelint.source.outcomes import (
     deciding,
     deciding_site,
     merge,
-    next_prefix,
+    next_path,
     same_net,
 )
 from eaglelint.source.same import Meeting
@@ -124,10 +124,11 @@ class LayerLoop:
 class _Scope:
     """One path. Its facts and values are never changed in place: an inner path begins with those of the outer one."""
 
-    prefix: list[int]
-    facts: dict[tuple[tuple[str, str], tuple[str, ...]], int]
+    facts: dict[Fact, int]
     values: dict[tuple[str, str], tuple[Any, ...]]
+    coming: dict[Fact, int] = field(default_factory=dict)  # choices that are taken where they are met first
     taken: list[Decision] = field(default_factory=list)
+    again: list[int] = field(default_factory=list)  # in a script: what is chosen first, second, ...
     trying: int = 0
 
 
@@ -169,7 +170,7 @@ class Machine:
         self.stage = 0
         self.assumptions = assumptions_of(self.deployment) if assumptions is None else assumptions
         self.used_assumptions: set[str] = set()
-        self._assumed: dict[str, Assumption | None] = {}
+        self._tell = telling(self.assumptions)
         self.intercepts = intercepts or {}
         self.stubs = stubs or {}
         self.used_stubs: set[str] = set()
@@ -235,8 +236,8 @@ class Machine:
             self.heap.world.hold(held)
         self._stages: dict[int, tuple[dict[Any, Any], dict[tuple[str, str], Any]]] = {}
         self._branches: dict[Any, Any] = self.heap.cache()
-        self._scope = _Scope([], {}, {})
-        self._basis = Basis({})
+        self._scope = _Scope({}, {})
+        self._basis = Basis({}, {})
         self._request = 0  # which request is being answered: what belongs to it alone serves no other one
         self._given: set[tuple[int, Any]] = set()  # the attributes that are not the same for each request
 
@@ -305,9 +306,7 @@ class Machine:
 
     def assumed(self, name: str) -> Assumption | None:
         """The assumption that gives the attribute or function of that name its value, if one does."""
-        if name not in self._assumed:
-            self._assumed[name] = assumed(name, self.assumptions)
-        found = self._assumed[name]
+        found = self._tell(name)
         if found is not None and found.name in SWITCHED:
             self._basis.own = True
         return found
@@ -319,7 +318,7 @@ class Machine:
         self.used_assumptions -= {assumption.text for assumption in self.assumptions if assumption.name in SWITCHED}
         self.deployment = deployment
         self.assumptions = assumptions_of(deployment, self.stage)
-        self._assumed = {}
+        self._tell = telling(self.assumptions)
 
     def begin(self) -> None:
         """Before a run: the budget is whole, and no layer is running."""
@@ -337,7 +336,7 @@ class Machine:
         self.heap.world.hold(self.globals)
         self.stage = stage
         self.assumptions = assumptions_of(self.deployment, stage)
-        self._assumed = {}
+        self._tell = telling(self.assumptions)
         self.layer = -1
 
     # --- trail ---
@@ -426,7 +425,7 @@ class Machine:
     def recall(self, key: Any) -> Any:
         """What was remembered under a key and holds on this path; None where nothing does."""
         for known in self.memo.get(key, ()):
-            if known.request in (0, self._request) and known.basis.holds(self._scope.facts):
+            if known.request in (0, self._request) and self._holds(known):
                 self._basis.take_up(known.basis)
                 return known.value
         return None
@@ -448,13 +447,16 @@ class Machine:
 
     def _recalled(self, key: Any) -> list[Outcome] | None:
         for known in self.memo.get(key, ()):
-            if known.request in (0, self._request) and known.basis.holds(self._scope.facts) and known.applies():
+            if known.request in (0, self._request) and self._holds(known) and known.applies():
                 self._basis.take_up(known.basis)
                 outcomes: list[Outcome] = known.value
                 if len(outcomes) == 1:
                     self.heap.replay(outcomes[0].redo)
                 return outcomes
         return None
+
+    def _holds(self, known: Known) -> bool:
+        return known.basis.holds(self._scope.facts, self._scope.coming)
 
     def _remember_outcomes(
         self, key: Any, outcomes: list[Outcome], basis: Basis, mark: Mark, origin: Any, holder: Any
@@ -488,7 +490,7 @@ class Machine:
 
     def on_basis(self, run: Callable[[], _T]) -> tuple[_T, Basis]:
         """Run, and note what the result rests on: the choices that are asked for, whether or not they are taken."""
-        outer, self._basis = self._basis, Basis(self._scope.facts)
+        outer, self._basis = self._basis, Basis(self._scope.facts, self._scope.coming)
         try:
             return run(), self._basis
         finally:
@@ -541,12 +543,14 @@ class Machine:
             if self.script and not _unchanged(scope.values.get(key, values), values):
                 code = site.code if site is not None else key[1]
                 raise BudgetExceeded(f"whether {code} holds is not known", site)
+            if (key, texts) not in scope.facts:
+                scope.values = {**scope.values, key: values}
+                scope.facts = {**scope.facts, (key, texts): known}
             return known
         if scope.trying:
             raise NeedsDecision
         scope.values = {**scope.values, key: values}
-        position = len(scope.taken)
-        choice = scope.prefix[position] if position < len(scope.prefix) else 0
+        choice = scope.again.pop(0) if scope.again else 0
         scope.taken.append(Decision(key, texts, choice, site))
         scope.facts = {**scope.facts, (key, texts): choice}
         return choice
@@ -567,8 +571,11 @@ class Machine:
         return self._fact(key, texts)
 
     def _fact(self, key: tuple[str, str], texts: tuple[str, ...]) -> int | None:
-        known = self._scope.facts.get((key, texts))
-        self._basis.ask((key, texts), known)
+        fact, scope = (key, texts), self._scope
+        known = scope.facts.get(fact)
+        if known is None:
+            known = scope.coming.get(fact)
+        self._basis.ask(fact, known)
         return known
 
     @property
@@ -600,12 +607,12 @@ class Machine:
         """
         outer = self._scope
         outcomes: list[Outcome] = []
-        prefix: list[int] | None = []
+        begun: list[Decision] | None = []
         place = (self.layer, self.in_layer, self.layer_site)
-        while prefix is not None:
+        while begun is not None:
             self.layer, self.in_layer, self.layer_site = place
             mark = self.heap.mark()
-            scope = self._scope = _Scope(prefix, outer.facts, outer.values)
+            scope = self._scope = self._begin(begun, outer)
             raised = None
             value = None
             try:
@@ -624,13 +631,24 @@ class Machine:
                 outcomes.append(found)
             if len(outcomes) > self.budget.outcomes:
                 raise BudgetExceeded(f"more than {self.budget.outcomes} different outcomes of one call", site)
-            prefix = next_prefix(scope.taken)
+            begun = next_path(scope.taken)
         returned = [outcome for outcome in outcomes if outcome.raised is None]
         if returned and not self.catching:
             outcomes = returned  # a path that raises does not serve: it is not an alternative wiring
         if len(outcomes) == 1:
             self.heap.replay(outcomes[0].redo)
         return outcomes
+
+    def _begin(self, begun: list[Decision], outer: _Scope) -> _Scope:
+        """A path that takes these choices: the calls on the way to a condition know what is chosen there, and need not
+        fork for it.
+
+        In a script a condition may hold in one round of a loop and not in another, so there each is taken when met.
+        """
+        if self.script:
+            return _Scope(outer.facts, outer.values, again=[decision.choice for decision in begun])
+        coming = {(decision.key, decision.texts): decision.choice for decision in begun}
+        return _Scope(outer.facts, outer.values, {**outer.coming, **coming} if coming else outer.coming, begun)
 
     def meeting(self, site: Site | None, decisions: Iterable[Decision] = ()) -> Meeting | None:
         """How the tensors of two paths are joined here; None outside the layers, where they are kept apart."""

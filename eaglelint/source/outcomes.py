@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from eaglelint.source.heap import Heap, Lazily, Redo
@@ -22,7 +22,7 @@ __all__ = [
     "deciding",
     "deciding_site",
     "merge",
-    "next_prefix",
+    "next_path",
     "same_net",
 ]
 
@@ -146,10 +146,11 @@ def _may_be_unclear(heap: Heap, place: tuple[Any, Any]) -> bool:
     return heap.is_attribute(place) or isinstance(place[1], Unknown)
 
 
-def next_prefix(taken: list[Decision]) -> list[int] | None:
+def next_path(taken: list[Decision]) -> list[Decision] | None:
+    """The choices with which the next path begins, where another one had these; None where that was the last one."""
     for index in range(len(taken) - 1, -1, -1):
         if taken[index].choice + 1 < len(taken[index].texts):
-            return [decision.choice for decision in taken[:index]] + [taken[index].choice + 1]
+            return [*taken[:index], replace(taken[index], choice=taken[index].choice + 1)]
     return None
 
 

@@ -82,6 +82,46 @@ def test_guards_in_nested_conditions(sources: Sources) -> None:
     assert machine.steps < 40 * depth**2
 
 
+def test_a_choice_deep_inside_calls(sources: Sources) -> None:
+    """What one call forks over, each call around it forks over: they know what is chosen, and do not find it anew."""
+
+    def steps(depth: int) -> int:
+        calls = "".join(f"def call_{level}(batch):\n    return call_{level + 1}(batch)\n" for level in range(depth))
+        leaf = f"def call_{depth}(batch):\n    if batch.first:\n        return [1]\n    return [2]\n"
+        tree = sources({"program.py": f"{calls}{leaf}def main(batch):\n    return call_0(batch)\n"})
+        machine = Machine(tree)
+        outcomes = machine.explore(lambda: call_main(tree, machine, (UNKNOWN,)), None)
+        assert sorted(outcome.value for outcome in outcomes) == [[1], [2]]
+        return machine.steps
+
+    assert steps(12) < 5 * steps(6)
+
+
+def test_what_is_entered_around_a_forward_pass(sources: Sources) -> None:
+    """Streams and flags: which of them keeps no paths apart."""
+    source = """
+    from contextlib import contextmanager, nullcontext
+
+    @contextmanager
+    def stream(batch):
+        yield
+
+    def main(batch):
+        if batch.first:
+            around = stream(batch)
+        else:
+            around = nullcontext()
+        with around:
+            found = [1]
+        return found
+    """
+    tree = sources({"program.py": source})
+    machine = Machine(tree, num_layers=2)
+    taken: list[Any] = []
+    machine.explore(lambda: taken.append(call_main(tree, machine, (UNKNOWN,))), None)
+    assert taken == [[1]]
+
+
 def test_a_function_that_is_run_here_forks_with_who_asks(sources: Sources) -> None:
     """What is done with the first path's answer is done before the others are found; a call finds all of them first."""
     tree = sources({"program.py": "def gate(batch):\n    if batch.first:\n        return 1\n    return 2\n"})
