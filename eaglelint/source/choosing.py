@@ -40,6 +40,9 @@ def _truth(machine: Machine, test: cst.BaseExpression, frame: Frame) -> bool | N
     return decided(machine, value) if known is None else known
 
 
+_NEGATIVE = (cst.IsNot, cst.NotIn, cst.NotEqual)
+
+
 def choose(machine: Machine, test: cst.BaseExpression, frame: Frame, only: bool | None = None) -> bool:
     """Decide an unknown condition for this path; "not x" is decided by what x was decided to be, and the reverse.
 
@@ -63,7 +66,7 @@ def choose(machine: Machine, test: cst.BaseExpression, frame: Frame, only: bool 
     fails = f"when not ({code})" if " " in code else f"when not {code}"
     if type(inner) is cst.Comparison and len(inner.comparisons) == 1:
         for positive, negative in ((" is ", " is not "), (" in ", " not in "), (" == ", " != ")):
-            if isinstance(inner.comparisons[0].operator, cst.IsNot | cst.NotIn | cst.NotEqual) and negative in code:
+            if type(inner.comparisons[0].operator) in _NEGATIVE and negative in code:
                 code, fails, negated = code.replace(negative, positive, 1), f"when {code}", not negated
                 break
     return _decide(machine, (frame.function, code), (fails, f"when {code}"), negated, test, frame, only)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from eaglelint.source.nodes import all_nodes, children
+from eaglelint.source.nodes import all_nodes, children, dotted
 from eaglelint.source.outline import Outline, Unparsable
 
 __all__ = ["ClassInfo", "FileIndex", "FunctionInfo", "Import", "index_outline", "index_source"]
@@ -272,7 +272,7 @@ def _class(node: ast.ClassDef, imports: dict[str, Import]) -> ClassInfo:
         elif isinstance(statement, ast.Assign | ast.AnnAssign):
             _index_assignment(statement, assignments)
     written = [base.value if isinstance(base, ast.Subscript) else base for base in node.bases]  # Base[T] is Base
-    bases = tuple(ast.unparse(base) for base in written if isinstance(base, ast.Name | ast.Attribute))
+    bases = tuple(_written(base) for base in written if isinstance(base, ast.Name | ast.Attribute))
     changes: dict[str, list[tuple[int, int]]] = {}
     for statement in node.body:
         _note_changes(statement, changes)
@@ -297,8 +297,12 @@ def _decorators(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> 
     for decorator in node.decorator_list:
         target = decorator.func if isinstance(decorator, ast.Call) else decorator
         if isinstance(target, ast.Name | ast.Attribute):
-            names.append(ast.unparse(target))
+            names.append(_written(target))
     return tuple(names)
+
+
+def _written(node: ast.expr) -> str:
+    return dotted(node) or ast.unparse(node)
 
 
 def _is_type_checking(test: ast.expr) -> bool:

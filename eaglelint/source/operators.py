@@ -316,9 +316,15 @@ def _drawn_until(machine: Machine, iteration: Iteration, item: Any) -> bool | No
     return False
 
 
+_HOLDS_NOTHING = frozenset((str, int, bool, float, type(None)))
+
+
 def holds_unknown(value: Any) -> bool:
-    if isinstance(value, Unknown | Tensor):
+    kind = type(value)
+    if kind is Unknown or kind is Tensor:
         return True
+    if kind in _HOLDS_NOTHING:
+        return False
     if isinstance(value, list | tuple | set | frozenset | KeysView):
         return any(holds_unknown(item) for item in value)
     return False

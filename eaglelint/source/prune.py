@@ -7,10 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Any
 
 import libcst as cst
 
-from eaglelint.source.walk import children
+from eaglelint.source.reading import altered
+from eaglelint.source.walk import children, is_statement
 
 __all__ = ["INITIALISERS", "Effects", "assigned_attributes", "assigns_attribute", "prune"]
 
@@ -133,23 +135,25 @@ def _keep(body: Sequence[cst.BaseStatement], wanted: _Wanted, needed: set[str]) 
 def _thin(statement: cst.BaseStatement, wanted: _Wanted, needed: set[str]) -> cst.BaseStatement | None:
     effects = _effects(statement, wanted)
     if not _contributes(effects, wanted, needed):
+        if not effects.handed or not wanted.made_here:
+            return None
         handed = effects.handed & {*(needed - wanted.parameters), (wanted.receiver, wanted.name)}
         others = (name for name in effects.reads - needed if wanted.assigned[name] > (name in effects.names))
-        if not (handed and wanted.made_here) or any(others):
+        if not handed or any(others):
             return None  # or it reads what nothing else needs
         wanted.asides.add(statement)
         return statement
-    if isinstance(statement, cst.If):
+    if type(statement) is cst.If:
         return _thin_if(statement, wanted, needed)
     if (
-        isinstance(statement, cst.With)
-        and isinstance(statement.body, cst.IndentedBlock)
+        type(statement) is cst.With
+        and type(statement.body) is cst.IndentedBlock
         and not _sets_around(statement, wanted)
     ):
         inner = _keep(statement.body.body, wanted, needed)
         for item in statement.items:
             needed |= _effects(item, wanted).reads
-        return statement.with_changes(body=statement.body.with_changes(body=inner))
+        return altered(statement, body=altered(statement.body, body=inner))
     # Loops and try blocks are kept whole: what they leave out would change what they mean.
     needed |= _effects(statement, wanted).reads
     return statement
@@ -167,27 +171,31 @@ def _thin_if(statement: cst.If, wanted: _Wanted, needed: set[str]) -> cst.If | N
     if isinstance(body, cst.IndentedBlock):
         inner = _keep(body.body, wanted, needed)
         useful = bool(inner)
-        body = body.with_changes(body=inner)
+        body = altered(body, body=inner)
     if isinstance(orelse, cst.If):
         orelse = _thin_if(orelse, wanted, needed)
         useful = useful or orelse is not None
     elif isinstance(orelse, cst.Else) and isinstance(orelse.body, cst.IndentedBlock):
         inner = _keep(orelse.body.body, wanted, needed)
         useful = useful or bool(inner)
-        orelse = orelse.with_changes(body=orelse.body.with_changes(body=inner))
+        orelse = altered(orelse, body=altered(orelse.body, body=inner))
     if not useful:
         return None
     needed |= _effects(statement.test, wanted).reads
-    return statement.with_changes(body=body, orelse=orelse)
+    return altered(statement, body=body, orelse=orelse)
 
 
 def _contributes(effects: Effects, wanted: _Wanted, needed: set[str]) -> bool:
-    if effects.yields or effects.names & needed or (wanted.receiver, wanted.name) in effects.attributes:
+    if effects.yields or not effects.names.isdisjoint(needed):
         return True
-    if wanted.made_here and (wanted.receiver, wanted.name) in effects.deep:
+    if effects.attributes and (
+        (wanted.receiver, wanted.name) in effects.attributes
+        # part.NAME = ... changes what is kept in part
+        or any(owner in needed and owner not in wanted.parameters for owner, _ in effects.attributes)
+    ):
         return True
-    if any(owner in needed and owner not in wanted.parameters for owner, _ in effects.attributes):
-        return True  # part.NAME = ... changes what is kept in part
+    if effects.deep and wanted.made_here and (wanted.receiver, wanted.name) in effects.deep:
+        return True
     for call in effects.calls:
         if wanted.sets_it(call):
             return True
@@ -218,10 +226,13 @@ def _collect(node: cst.CSTNode, effects: Effects, wanted: _Wanted) -> None:
     if type(node) is cst.Name:
         effects.reads.add(node.value)
         return
-    if type(node) in _TELLING and _tell(node, effects, wanted):
-        return
+    tell = _TELLING.get(type(node))
+    if tell is not None:
+        tell(node, effects, wanted)
+        if type(node) is cst.ImportAlias:
+            return
     for child in children(node):
-        if isinstance(child, cst.BaseStatement):
+        if is_statement(child):
             inner = _effects(child, wanted)
             effects.names |= inner.names
             effects.attributes |= inner.attributes
@@ -243,54 +254,53 @@ def _collect(node: cst.CSTNode, effects: Effects, wanted: _Wanted) -> None:
             effects.handed |= inside.names | inside.attributes  # for layer in self.layers: layer.NAME = ...
 
 
-_TELLING = frozenset(
-    [
-        *(cst.ImportAlias, cst.AssignTarget, cst.AnnAssign, cst.AugAssign, cst.For, cst.NamedExpr, cst.CompFor),
-        *(cst.AsName, cst.Del, cst.FunctionDef, cst.Call, cst.Expr, cst.Assign, cst.Yield),
-    ]
-)
+def _import(node: cst.ImportAlias, effects: Effects, wanted: _Wanted) -> None:
+    bound: cst.CSTNode = node.asname.name if node.asname is not None else node.name
+    while isinstance(bound, cst.Attribute):
+        bound = bound.value
+    if isinstance(bound, cst.Name):
+        effects.names.add(bound.value)
 
 
-def _tell(node: cst.CSTNode, effects: Effects, wanted: _Wanted) -> bool:
-    """Add the effects of a node by itself; whether these are all."""
-    match node:
-        case cst.ImportAlias():
-            bound: cst.CSTNode = node.asname.name if node.asname is not None else node.name
-            while isinstance(bound, cst.Attribute):
-                bound = bound.value
-            if isinstance(bound, cst.Name):
-                effects.names.add(bound.value)
-            return True
-        case cst.AssignTarget() | cst.AnnAssign() | cst.AugAssign() | cst.For() | cst.NamedExpr() | cst.CompFor():
-            _target(node.target, effects, wanted)
-        case cst.AsName():
-            _target(node.name, effects, wanted)
-        case cst.Del():
-            _target(node.target, effects, wanted)
-        case cst.FunctionDef():
-            effects.names.add(node.name.value)
-        case cst.Call():
-            _call(node, effects)
-        case cst.Expr(value=cst.Call() as call) if not _is_initialiser(call):
-            # A call for its own sake is there for what it does to what it is handed.
-            handed = Effects()
-            if isinstance(call.func, cst.Attribute):
-                _touch(call.func.value, handed, wanted)
-            _touch(call, handed, wanted)
-            effects.handed |= handed.names | handed.attributes
-        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=alias))]):
-            origin = Effects()
-            if isinstance(node.value, cst.Attribute | cst.Subscript):
-                _touch(node.value, origin, wanted)
-            effects.aliases |= {(alias, source) for source in origin.attributes}
-        case cst.Assign() | cst.AnnAssign() if node.value is not None and _root(node.value) in wanted.parameters:
-            targets = [t.target for t in node.targets] if isinstance(node, cst.Assign) else [node.target]
-            for target in targets:
-                if isinstance(target, cst.Attribute) and isinstance(target.value, cst.Name):
-                    effects.borrowed.add((target.value.value, target.attr.value))
-        case cst.Yield():
-            effects.yields = True
-    return False
+def _assign(node: cst.Assign, effects: Effects, wanted: _Wanted) -> None:
+    targets = [each.target for each in node.targets]
+    if len(targets) == 1 and isinstance(targets[0], cst.Name):
+        origin = Effects()
+        if isinstance(node.value, cst.Attribute | cst.Subscript):
+            _touch(node.value, origin, wanted)
+        effects.aliases |= {(targets[0].value, source) for source in origin.attributes}
+    else:
+        _borrow(targets, node.value, effects, wanted)
+
+
+def _annotated(node: cst.AnnAssign, effects: Effects, wanted: _Wanted) -> None:
+    _target(node.target, effects, wanted)
+    _borrow([node.target], node.value, effects, wanted)
+
+
+def _borrow(
+    targets: list[cst.BaseAssignTargetExpression],
+    value: cst.BaseExpression | None,
+    effects: Effects,
+    wanted: _Wanted,
+) -> None:
+    if value is None or _root(value) not in wanted.parameters:
+        return
+    for target in targets:
+        if isinstance(target, cst.Attribute) and isinstance(target.value, cst.Name):
+            effects.borrowed.add((target.value.value, target.attr.value))
+
+
+def _alone(node: cst.Expr, effects: Effects, wanted: _Wanted) -> None:
+    """A call for its own sake is there for what it does to what it is handed."""
+    call = node.value
+    if not isinstance(call, cst.Call) or _is_initialiser(call):
+        return
+    handed = Effects()
+    if isinstance(call.func, cst.Attribute):
+        _touch(call.func.value, handed, wanted)
+    _touch(call, handed, wanted)
+    effects.handed |= handed.names | handed.attributes
 
 
 def _root(node: cst.BaseExpression) -> str | None:
@@ -304,7 +314,7 @@ def _is_initialiser(call: cst.Call) -> bool:
     return isinstance(call.func, cst.Attribute) and call.func.attr.value in INITIALISERS
 
 
-def _call(node: cst.Call, effects: Effects) -> None:
+def _call(node: cst.Call, effects: Effects, wanted: _Wanted) -> None:
     if isinstance(node.func, cst.Attribute):
         effects.calls.append(node)
         if node.func.attr.value in _REGISTERING and node.args and isinstance(node.func.value, cst.Name):
@@ -348,3 +358,25 @@ def _target(target: cst.CSTNode, effects: Effects, wanted: _Wanted) -> None:
                 _target(element.value, effects, wanted)
         case cst.Subscript():
             _target(target.value, effects, wanted)
+
+
+def _yield(node: cst.Yield, effects: Effects, wanted: _Wanted) -> None:
+    effects.yields = True
+
+
+def _binds(node: Any, effects: Effects, wanted: _Wanted) -> None:
+    _target(node.target, effects, wanted)
+
+
+# What adds the effects of a node by itself.
+_TELLING: dict[type[cst.CSTNode], Callable[[Any, Effects, _Wanted], None]] = {
+    cst.ImportAlias: _import,
+    cst.Assign: _assign,
+    cst.AnnAssign: _annotated,
+    **dict.fromkeys((cst.AssignTarget, cst.AugAssign, cst.For, cst.NamedExpr, cst.CompFor, cst.Del), _binds),
+    cst.AsName: lambda node, effects, wanted: _target(node.name, effects, wanted),
+    cst.FunctionDef: lambda node, effects, wanted: effects.names.add(node.name.value),
+    cst.Call: _call,
+    cst.Expr: _alone,
+    cst.Yield: _yield,
+}

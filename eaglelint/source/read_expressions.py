@@ -9,6 +9,7 @@ from typing import Any
 import libcst as cst
 
 from eaglelint.source.reading import Placed, Reading, Span, name_node, new_node, plain_node
+from eaglelint.source.walk import children
 
 __all__ = ["AUGMENTED", "annotation", "argument", "elements", "expression", "keyword", "parameters", "valued"]
 
@@ -59,7 +60,7 @@ def _by_libcst(node: ast.expr, reading: Reading) -> Any:
     while stack:
         each = stack.pop()
         reading.near[id(each)] = node
-        stack += each.children
+        stack += children(each)
     return found
 
 

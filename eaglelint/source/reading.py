@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
-from typing import Any, NamedTuple, Protocol
+from dataclasses import MISSING, Field, dataclass, field, fields
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import libcst as cst
 
 from eaglelint.source.outline import characters
 
-__all__ = ["NotRead", "Placed", "Reading", "Span", "name_node", "new_node", "plain_node"]
+__all__ = ["NotRead", "Placed", "Reading", "Span", "altered", "name_node", "new_node", "plain_node"]
 
 
 class NotRead(Exception):
@@ -100,25 +100,35 @@ class Reading:
 
 
 _new_object = object.__new__
-_set = object.__setattr__
-_defaults: dict[type[Any], list[tuple[str, Any]]] = {}
+_Put = Callable[[Any, Any], None]
+_parts: dict[type[Any], list[tuple[str, _Put, Any]]] = {}
 
 
 def new_node(kind: type[Any], **given: Any) -> Any:
     """A node without the checks that its own ``__init__`` makes: Python's parser has made them."""
-    defaults = _defaults.get(kind)
-    if defaults is None:
-        own = fields(kind)
-        defaults = [(each.name, each.default) for each in own if each.default is not MISSING]
-        defaults += [(each.name, each.default_factory()) for each in own if each.default_factory is not MISSING]
-        _defaults[kind] = defaults
+    parts = _parts.get(kind)
+    if parts is None:
+        parts = _parts[kind] = [_part(kind, each) for each in fields(kind)]
     node = _new_object(kind)
-    for name, value in defaults:
-        if name not in given:
-            _set(node, name, value)
-    for name, value in given.items():
-        _set(node, name, value)
+    for name, put, default in parts:
+        put(node, given.get(name, default))
     return node
+
+
+def _part(kind: type[Any], part: Field[Any]) -> tuple[str, _Put, Any]:
+    """A field's name, what sets it past the guard of a frozen class, and its default."""
+    default = part.default if part.default_factory is MISSING else part.default_factory()
+    slot = next(cls.__dict__[part.name] for cls in kind.__mro__ if part.name in cls.__dict__)
+    return part.name, slot.__set__, default
+
+
+_Node = TypeVar("_Node", bound=cst.CSTNode)
+
+
+def altered(node: _Node, **changes: Any) -> _Node:
+    """A node with other parts, as ``with_changes`` gives it, without its checks."""
+    kind = node.__class__
+    return new_node(kind, **{each.name: getattr(node, each.name) for each in fields(kind)} | changes)  # type: ignore[no-any-return]
 
 
 _plain: dict[type[Any], Any] = {}

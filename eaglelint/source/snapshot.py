@@ -216,7 +216,7 @@ class Snapshot:
         if path in self._kept:
             return self._kept[path]
         self._look(path)
-        with open(path, "rb") as file:
+        with open(path, "rb", buffering=0) as file:
             before = os.fstat(file.fileno())
             content = file.read()
             after = os.fstat(file.fileno())

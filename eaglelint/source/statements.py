@@ -138,12 +138,15 @@ def _going_on(statement: cst.If) -> bool | None:
 
 def _ends_in(suite: cst.CSTNode | None, kinds: tuple[type[cst.CSTNode], ...]) -> bool:
     """Whether a side, which holds no other blocks, ends in such a statement: it does not go on where the other does."""
-    if isinstance(suite, cst.Else):
+    if type(suite) is cst.Else:
         suite = suite.body
-    lines = suite.body if isinstance(suite, cst.IndentedBlock) else [suite]
-    if not lines or not all(isinstance(line, cst.SimpleStatementLine | cst.SimpleStatementSuite) for line in lines):
+    lines: Sequence[Any] = suite.body if type(suite) is cst.IndentedBlock else [suite]
+    if not lines or not all(type(line) in _SIMPLE for line in lines):
         return False
-    return isinstance(lines[-1].body[-1], kinds)  # type: ignore[union-attr]
+    return type(lines[-1].body[-1]) in kinds
+
+
+_SIMPLE = (cst.SimpleStatementLine, cst.SimpleStatementSuite)
 
 
 def _run_side(machine: Machine, statement: cst.If, side: bool, frame: Frame) -> Flow:
@@ -347,25 +350,26 @@ def _touched(node: cst.CSTNode) -> _Touched:
     found = _Touched()
     pending = [node]
     while pending:
-        current = pending.pop()
-        match current:
-            case cst.FunctionDef() | cst.Lambda():
-                found.names |= {current.name.value} if isinstance(current, cst.FunctionDef) else set()
-                continue
-            case cst.AssignTarget() | cst.AnnAssign() | cst.AugAssign() | cst.For() | cst.NamedExpr():
-                _touch_target(current.target, found)
-            case cst.MatchAs() if current.name is not None:
-                found.names.add(current.name.value)
-            case cst.Del():
-                _touch_target(current.target, found)
-            case cst.Return():
-                found.returns = True
-            case cst.Call():
-                if isinstance(current.func, cst.Attribute) and current.func.attr.value in _MUTATING:
-                    found.containers.append(current.func.value)
-                found.handed += [arg.value for arg in current.args if isinstance(arg.value, cst.Name | cst.Attribute)]
-        pending += children(current)
+        current: Any = pending.pop()
+        kind = type(current)
+        if kind is cst.FunctionDef:
+            found.names.add(current.name.value)
+        elif kind in _BINDING:
+            _touch_target(current.target, found)
+        elif kind is cst.MatchAs and current.name is not None:
+            found.names.add(current.name.value)
+        elif kind is cst.Return:
+            found.returns = True
+        elif kind is cst.Call:
+            if type(current.func) is cst.Attribute and current.func.attr.value in _MUTATING:
+                found.containers.append(current.func.value)
+            found.handed += [arg.value for arg in current.args if type(arg.value) in (cst.Name, cst.Attribute)]
+        if kind is not cst.FunctionDef and kind is not cst.Lambda:  # their bodies run elsewhere
+            pending += children(current)
     return found
+
+
+_BINDING = frozenset([cst.AssignTarget, cst.AnnAssign, cst.AugAssign, cst.For, cst.NamedExpr, cst.Del])
 
 
 def _touch_target(target: cst.CSTNode, found: _Touched) -> None:

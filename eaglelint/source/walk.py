@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields
+from functools import cache
 from typing import Any
 
 import libcst as cst
 
-__all__ = ["children", "walk"]
+__all__ = ["children", "is_statement", "walk"]
 
 # Fields that hold layout, or annotations, never code that runs.
 _LAYOUT = (
@@ -52,6 +53,16 @@ def children(node: cst.CSTNode) -> list[cst.CSTNode]:
         elif kind not in _PLAIN:
             found.append(value)
     return found
+
+
+def is_statement(node: cst.CSTNode) -> bool:
+    """``isinstance(node, cst.BaseStatement)``, told once for each class: libcst's are abstract, and slow to ask."""
+    return _is_statement(node.__class__)
+
+
+@cache
+def _is_statement(kind: type[Any]) -> bool:
+    return issubclass(kind, cst.BaseStatement)
 
 
 def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:

@@ -156,7 +156,9 @@ def _arguments(loop: LayerLoop) -> tuple[str, ...]:
         return ()
     params = (*function.params.posonly_params, *function.params.params, *function.params.kwonly_params)
     names = [param.name.value for param in params if param.name.value in loop.absent]
-    loops = [node for node in walk(function.body) if isinstance(node, cst.For | cst.While)] if names else []
+    if not names:
+        return ()
+    loops: list[Any] = [node for node in walk(function.body) if type(node) in (cst.For, cst.While)]
     read = {node.value for loop in loops for node in walk(loop) if type(node) is cst.Name}
     bound = {name for loop in loops for name, _ in _assignments(loop.body)}
     before = [(name, value) for name, value in _assignments(function.body) if name not in bound]
@@ -174,16 +176,16 @@ def _made_of(name: str, assignments: list[tuple[str, set[str]]]) -> set[str]:
 
 def _assignments(body: cst.CSTNode) -> Iterator[tuple[str, set[str]]]:
     """Each name that is assigned in a suite, with the names that stand in its value."""
+    node: Any
     for node in walk(body):
-        targets: list[cst.CSTNode] = []
-        match node:
-            case cst.Assign(value=given):
-                targets = [target.target for target in node.targets]
-            case cst.AnnAssign(value=cst.BaseExpression() as given) | cst.AugAssign(value=given):
-                targets = [node.target]
-            case _:
-                continue
-        value = {inner.value for inner in walk(given) if type(inner) is cst.Name}
+        kind = type(node)
+        if kind is cst.Assign:
+            targets = [target.target for target in node.targets]
+        elif kind in (cst.AnnAssign, cst.AugAssign) and node.value is not None:
+            targets = [node.target]
+        else:
+            continue
+        value = {inner.value for inner in walk(node.value) if type(inner) is cst.Name}
         for target in targets:
             for name in walk(target):
                 if type(name) is cst.Name:

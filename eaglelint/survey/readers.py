@@ -15,7 +15,7 @@ from eaglelint.engines.base import Engine, EngineSource
 from eaglelint.source.index import FunctionInfo
 from eaglelint.source.slices import Slice
 from eaglelint.source.tree import SourceModule
-from eaglelint.source.walk import walk
+from eaglelint.source.walk import children, walk
 from eaglelint.survey.facts import KeyRead, Place, Reader
 from eaglelint.survey.places import place_of_definition, place_of_node
 
@@ -117,7 +117,7 @@ def _section_of(node: cst.CSTNode, known: dict[str, set[str]]) -> set[str]:
                 found.add(name)
             case cst.Name(value=name):
                 found |= known.get(name, set())
-        pending += [child for child in current.children if not isinstance(child, cst.BaseParenthesizableWhitespace)]
+        pending += children(current)
     return found
 
 

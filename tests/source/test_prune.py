@@ -64,6 +64,14 @@ def test_what_is_kept(name: str, present: list[str], absent: list[str]) -> None:
     assert [text for text in absent if text in code] == []
 
 
+@pytest.mark.parametrize("made", ["self.parts = config.parts", "self.parts: list = config.parts"])
+def test_what_is_a_parameter_s_is_not_changed_here(made: str) -> None:
+    """It is made elsewhere: what is called on it afterwards is not a part of what this object is."""
+    module = cst.parse_module(f"{made}\nregister(self.parts)\n")
+    found = prune(module.body, "self", "parts", lambda call: False, {}, frozenset(["config"]))
+    assert "".join(module.code_for_node(statement) for statement in found) == f"{made}\n"
+
+
 def test_an_attribute_that_is_not_set() -> None:
     """Nothing leads to it."""
     assert kept("nowhere") == ""
