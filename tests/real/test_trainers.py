@@ -282,6 +282,8 @@ def test_what_an_exporter_renames_and_leaves_out(
     if handle is None:
         pytest.skip(f"{pin[1]} cannot be had here")
     names = foreign_names(sources) if kind == "eagle3" else ()
+    if kind == "eagle3" and option == "convert" and not names:
+        pytest.skip(f"{packages.EAGLE} cannot be had here")
     maps, _ = handle.weights(Run(kind, 32, None, starting_draft(kind, None, pin[0]), TARGET, names=names))
     found = next(weights for weights in maps if weights.option == option)
     assert {before: (after, line) for before, after, _, line in rules_of(found)} == rules
@@ -311,6 +313,8 @@ def test_whether_what_is_left_out_was_trained(
 def test_the_pages_are_fresh(sources: Sources, page: str) -> None:
     """What stands in docs/ is what is derived now: else run python tools/trainer_tables.py."""
     releases = tuple(release for release in RELEASES if sources.stack(*release) is not None)
+    if page == "docs/trainers.md" and EAGLE not in releases:
+        pytest.skip(f"{packages.EAGLE} cannot be had here, and converters are shown by what it saves")
     text, derived_now = (Path(ROOT) / page).read_text("utf-8"), PAGES[page](sources, releases)
     if releases == RELEASES:
         assert text == derived_now
