@@ -166,6 +166,8 @@ def _dispatch(
     match callee:
         case External():
             return call_external(machine, callee.name, args, kwargs, site, caller)
+        case BoundMethod() if name.endswith(".forward") and _runs_layer(machine, callee):
+            return _call_instance(machine, callee.receiver, name, args, kwargs, site, caller)
         case BoundMethod():
             return _call_function(machine, callee.function, callee.receiver, args, kwargs, site, caller)
         case Function():
@@ -187,6 +189,19 @@ def _dispatch(
                 machine, callee.function, (*callee.args, *args), {**callee.kwargs, **kwargs}, site, caller
             )
     return not_followed(machine, name, args, kwargs, site)
+
+
+def _runs_layer(machine: Machine, callee: BoundMethod) -> bool:
+    """Whether a decoder layer is run: as it is written, ``layer.forward(...)`` is ``layer(...)``."""
+    receiver = callee.receiver
+    return (
+        not machine.in_layer
+        and isinstance(receiver, Instance)
+        and receiver.layer is not None
+        and receiver.cls is not None
+        and callee.function.info.name == "forward"
+        and find_method(machine, receiver.cls, "forward") == callee.function
+    )
 
 
 def _simple_call(

@@ -520,6 +520,27 @@ class VisionForConditionalGeneration(nn.Module):
     assert wiring.target_class == "VisionForConditionalGeneration"
 
 
+def test_layers_that_are_run_by_their_method(tmp_path: Path) -> None:
+    """``layer.forward(...)`` is ``layer(...)``: what a layer computes is no reason to give the model up."""
+    loop = BEFORE.replace("self.layers[i](hidden_states, residual)", "self.layers[i].forward(hidden_states, residual)")
+    assert loop != BEFORE
+    work = "\n".join(f"if hidden_states.a{number}: hidden_states = hidden_states * 2" for number in range(12))
+    layer = f"""
+if residual is None:
+    residual = hidden_states
+    hidden_states = self.input_layernorm(hidden_states)
+else:
+    hidden_states, residual = self.input_layernorm(hidden_states, residual)
+hidden_states = self.self_attn(hidden_states)
+hidden_states, residual = self.post_attention_layernorm(hidden_states, residual)
+{work}
+return self.mlp(hidden_states), residual
+"""
+    for body in (BEFORE, loop):
+        wiring = derive(tmp_path, Model(loop=body, layer=layer), (1, 5))
+        assert (wiring.status, " ".join(map(str, wiring.slots))) == ("exact", "h[2] h[6]"), wiring.reason
+
+
 def test_a_norm_outside_the_layers(tmp_path: Path) -> None:
     """Where the stream passes between layers in another form, states are either right or left open."""
     model = IDIOMS["the residual after a fused norm"][0]
