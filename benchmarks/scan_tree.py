@@ -106,6 +106,23 @@ def part_of(tree: Path, share: int, into: Path) -> Path:
     return into / tree.name
 
 
+_SETTER, _OTHER = b"set_eagle3_layers_to_capture", b"set_no_layers_to_be_captured"
+
+
+def with_setters(tree: Path, share: int, into: Path) -> tuple[Path, int]:
+    """A copy in which one in ``share`` of the files that define a setter does, and how many that are.
+
+    All that these models are made of is there, which it is not where files are left out.
+    """
+    copy = into / tree.name
+    shutil.copytree(tree, copy, symlinks=True)
+    setters = sorted(path for path in copy.rglob("*.py") if b"def " + _SETTER in path.read_bytes())
+    for number, path in enumerate(setters):
+        if number % share:
+            path.write_bytes(path.read_bytes().replace(_SETTER, _OTHER))
+    return copy, len(setters[::share])
+
+
 def read_all(tree: Path) -> tuple[int, int]:
     """The number of Python files and their bytes; reading them takes the disk out of the comparison."""
     sizes = [len(path.read_bytes()) for path in tree.rglob("*.py") if path.is_file()]
@@ -188,6 +205,11 @@ def main() -> None:
             row = rows[0] if share == 1 else measure("", [*scan, str(part)], times=times, cache=cache, cold=True)
             each = row.cpu / count * 1000
             print(f"| 1/{share} | {count:,} | {_time(row.seconds)} | {_time(row.cpu)} | {each:.2f} s |")
+        print("\n| share of the setters | files with one | wall | CPU |\n|---|---|---|---|")
+        for share in (4, 2, 1):
+            part, count = with_setters(tree, share, scratch / f"setters-{share}")
+            row = rows[0] if share == 1 else measure("", [*scan, str(part)], times=times, cache=cache, cold=True)
+            print(f"| 1/{share} | {count:,} | {_time(row.seconds)} | {_time(row.cpu)} |")
     print(*missing, sep="\n")
 
 
