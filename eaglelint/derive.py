@@ -52,7 +52,7 @@ class _Run:
     slots: tuple[Slot, ...]
     reasons: tuple[str, ...]
     captures: bool
-    missing: tuple[tuple[str, Site], ...] = ()  # attributes that were read and that nothing sets
+    missing: tuple[tuple[str, Site, bool], ...] = ()  # attributes that were read and that nothing sets: Machine.missing
     uncopied: tuple[int, ...] = ()  # slots that share their memory with what a norm may have added to since
     in_place: tuple[str, ...] = ()  # those norms
     layers_ran: bool = False
@@ -114,7 +114,7 @@ class Derivation:
 
     Attributes:
         events: What the first path stored, captured and joined.
-        missing: Attributes that were read and that nothing sets.
+        missing: Attributes that were read and that nothing sets, nor anything to which their object is handed.
         uncopied: Slots that share their memory with what a norm may have added to since.
         layers_ran: Whether each decoder layer was seen to run once, in order.
         raised: The exception that ended the run, if one did.
@@ -305,7 +305,7 @@ class Deriver:
         return Derivation(
             wiring,
             tuple(trails[0].events if trails else ()),
-            first.missing,
+            tuple((attribute, site) for attribute, site, outright in first.missing if outright),
             first.uncopied,
             first.layers_ran and configured,
         )
@@ -457,7 +457,7 @@ def _wiring(
     )
     if conditions:
         status = "conditional"
-    for attribute, site in first.missing:
+    for attribute, site, _ in first.missing:
         status = "conditional"
         text = f"when something sets {attribute}, which no class among its bases does ({site})"
         conditions += (Condition(text, span=_span(site)),)

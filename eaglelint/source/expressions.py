@@ -13,7 +13,7 @@ from typing import Any
 
 import libcst as cst
 
-from eaglelint.source.lookup import MISSING, get_attribute, global_value
+from eaglelint.source.lookup import MISSING, get_attribute, global_value, is_handed_out
 from eaglelint.source.machine import Machine, Raised
 from eaglelint.source.slices import Site, Slice
 from eaglelint.source.values import (
@@ -148,7 +148,8 @@ def _attribute(node: cst.Attribute, piece: Slice) -> Evaluation:
             if isinstance(receiver, Instance) and not receiver.closed:
                 # The code reads it, so something outside sets it; or it stops here, and the answer says so.
                 if receiver.cls is not None:
-                    machine.miss(f"{receiver.cls.info.name}.{name}", site)
+                    name_of = f"{receiver.cls.info.name}.{name}"
+                    machine.miss(name_of, site, outright=not is_handed_out(machine, receiver.cls))
                 return Unknown(piece.code(node))
             raise Raised("AttributeError", f"{piece.code(node.value)} has no {name}", site)
         return machine.current(found)

@@ -199,7 +199,8 @@ class Machine:
         self.order: list[tuple[int, int]] = CacheList()  # the layers that ran: how many there are, and which it was
         self.elsewhere: list[int] = CacheList()  # from which layer on they were run in a way that is not followed
         self.final: list[tuple[int, Tensor]] = CacheList()
-        self.missing: list[tuple[str, Site]] = CacheList()  # attributes that were read and that nothing sets
+        # Attributes that were read and that nothing sets; and whether nothing else may, to which the object is handed.
+        self.missing: list[tuple[str, Site, bool]] = CacheList()
         self.provisos: dict[str, None] = {}  # what every answer of the run holds for, "when ..."; nothing takes it back
         self.handed: dict[int, Any] = self.heap.cache()  # storages that were handed to a layer or to an add-norm
         self.in_place: dict[str, None] = self.heap.cache()  # classes of norms that ran and may add in place
@@ -347,11 +348,11 @@ class Machine:
         via = self.layer_site if self.in_layer else next((s for s in reversed(self.calls) if s.path != site.path), None)
         self.events.append(Event(kind, name, value, site, via))
 
-    def miss(self, attribute: str, site: Site) -> None:
-        """Note that an attribute is read that no class among its bases sets."""
+    def miss(self, attribute: str, site: Site, *, outright: bool) -> None:
+        """Note that an attribute is read that no base sets; ``outright``: nor what they hand the object to."""
         self._basis.own = True
         self.heap.touch(self.missing)
-        self.missing.append((attribute, site))
+        self.missing.append((attribute, site, outright))
 
     def provide(self, proviso: str) -> None:
         """Note that all answers hold only so: ``when ...``."""
@@ -612,7 +613,7 @@ class Machine:
         while begun is not None:
             self.layer, self.in_layer, self.layer_site = place
             mark = self.heap.mark()
-            scope = self._scope = self._begin(begun, outer)
+            scope = self._scope = self._path(begun, outer)
             raised = None
             value = None
             try:
@@ -639,7 +640,7 @@ class Machine:
             self.heap.replay(outcomes[0].redo)
         return outcomes
 
-    def _begin(self, begun: list[Decision], outer: _Scope) -> _Scope:
+    def _path(self, begun: list[Decision], outer: _Scope) -> _Scope:
         """A path that takes these choices: the calls on the way to a condition know what is chosen there, and need not
         fork for it.
 

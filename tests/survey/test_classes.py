@@ -132,6 +132,25 @@ def test_facts_travel_between_processes(tmp_path: Path) -> None:
     assert pickle.loads(pickle.dumps(facts)) == facts
 
 
+@pytest.mark.parametrize(
+    ("handed", "missing"),
+    [
+        ("config.method.create_weights(self, config.size)", ()),
+        ("config.method.create_weights(\n            layer=self)", ()),
+        ("register(config, self)", ()),
+        ("super(LlamaModel, self).__init__()", ("LlamaModel.table",)),
+        ("assert isinstance(self, nn.Module)", ("LlamaModel.table",)),
+    ],
+)
+def test_what_an_object_is_handed_to_may_set(tmp_path: Path, handed: str, missing: tuple[str, ...]) -> None:
+    """A method of quantisation gives a layer its weights: that no class sets them is no fault then."""
+    kept = "        self.layers_to_capture = []\n\n    def forward(self, input_ids):\n"
+    changed = kept.replace("\n\n", f"\n        {handed}\n\n") + "        table = self.table\n"
+    (cls,) = surveyed(tmp_path, llama=(kept, changed))
+    assert cls.default is not None
+    assert tuple(name for name, _ in cls.default.missing) == missing
+
+
 def test_what_torch_gives_to_every_module_is_not_missing(tmp_path: Path) -> None:
     """nn.Module has parameters(), though no class among the sources sets it."""
     changed = ("        residual = None\n", "        residual = None\n        next(self.parameters())\n")
