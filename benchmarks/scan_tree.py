@@ -20,6 +20,7 @@ from datetime import date
 from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(_ROOT))
 
 
 @dataclass(frozen=True)
@@ -106,21 +107,25 @@ def part_of(tree: Path, share: int, into: Path) -> Path:
     return into / tree.name
 
 
-_SETTER, _OTHER = b"set_eagle3_layers_to_capture", b"set_no_layers_to_be_captured"
+def setters_in(tree: Path) -> list[Path]:
+    """The files that define SGLang's setter, in order."""
+    return sorted(path for path in tree.rglob("*.py") if b"def " + _setter() in path.read_bytes())
 
 
-def with_setters(tree: Path, share: int, into: Path) -> tuple[Path, int]:
-    """A copy in which one in ``share`` of the files that define a setter does, and how many that are.
+def _setter() -> bytes:
+    from eaglelint.engines.sglang import SGLang
 
-    All that these models are made of is there, which it is not where files are left out.
-    """
+    return SGLang.setters[0].encode()
+
+
+def with_setters(tree: Path, share: int, into: Path) -> Path:
+    """A copy in which one in ``share`` of these files still defines it: all that the models are made of is there."""
     copy = into / tree.name
     shutil.copytree(tree, copy, symlinks=True)
-    setters = sorted(path for path in copy.rglob("*.py") if b"def " + _SETTER in path.read_bytes())
-    for number, path in enumerate(setters):
+    for number, path in enumerate(setters_in(copy)):
         if number % share:
-            path.write_bytes(path.read_bytes().replace(_SETTER, _OTHER))
-    return copy, len(setters[::share])
+            path.write_bytes(path.read_bytes().replace(_setter(), b"set_nothing"))
+    return copy
 
 
 def read_all(tree: Path) -> tuple[int, int]:
@@ -145,7 +150,6 @@ def _time(seconds: float) -> str:
 
 
 def default_tree() -> Path:
-    sys.path.insert(0, str(_ROOT))
     from tests.real.packages import SGLANG_0_5_23, package_directory
 
     return package_directory(SGLANG_0_5_23).parent
@@ -205,11 +209,13 @@ def main() -> None:
             row = rows[0] if share == 1 else measure("", [*scan, str(part)], times=times, cache=cache, cold=True)
             each = row.cpu / count * 1000
             print(f"| 1/{share} | {count:,} | {_time(row.seconds)} | {_time(row.cpu)} | {each:.2f} s |")
-        print("\n| share of the setters | files with one | wall | CPU |\n|---|---|---|---|")
-        for share in (4, 2, 1):
-            part, count = with_setters(tree, share, scratch / f"setters-{share}")
+        setters = setters_in(tree)
+        if setters:
+            print("\n| share of the setters | files with one | wall | CPU |\n|---|---|---|---|")
+        for share in (4, 2, 1) if setters else ():
+            part = tree if share == 1 else with_setters(tree, share, scratch / f"setters-{share}")
             row = rows[0] if share == 1 else measure("", [*scan, str(part)], times=times, cache=cache, cold=True)
-            print(f"| 1/{share} | {count:,} | {_time(row.seconds)} | {_time(row.cpu)} |")
+            print(f"| 1/{share} | {len(setters[::share]):,} | {_time(row.seconds)} | {_time(row.cpu)} |")
     print(*missing, sep="\n")
 
 

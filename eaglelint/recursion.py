@@ -20,7 +20,7 @@ def roomy(function: _Function) -> _Function:
 
     Since 3.11 CPython keeps what running functions hold in pieces of 16 KiB (``push_chunk`` in Python/pystate.c): one
     more is mapped when a call needs it, and given back when that call returns. Where calls go to and fro over such an
-    edge, that is a sixth of the time of a scan. A function that asks for a large stack gets a larger piece, and the
+    edge, that is a seventh of the time of a scan. A function that asks for a large stack gets a larger piece, and the
     calls below it have what it leaves.
     """
     if isinstance(function, FunctionType) and sys.implementation.name == "cpython" and sys.version_info >= (3, 11):

@@ -15,6 +15,7 @@ from eaglelint.source.construct import REST, bind_arguments, function_node, run_
 from eaglelint.source.effort import follow
 from eaglelint.source.expressions import Evaluation, evaluate, iterate, prepare
 from eaglelint.source.externals import call_external
+from eaglelint.source.layers import call_layer, runs_layer
 from eaglelint.source.lookup import MISSING, find_method, get_attribute, global_value, list_payload
 from eaglelint.source.machine import BudgetExceeded, LayerLoop, Machine, Outcome, TooLong
 from eaglelint.source.methods import call_builtin_method
@@ -166,7 +167,7 @@ def _dispatch(
     match callee:
         case External():
             return call_external(machine, callee.name, args, kwargs, site, caller)
-        case BoundMethod() if name.endswith(".forward") and _runs_layer(machine, callee):
+        case BoundMethod() if name.endswith(".forward") and runs_layer(machine, callee):
             return _call_instance(machine, callee.receiver, name, args, kwargs, site, caller)
         case BoundMethod():
             return _call_function(machine, callee.function, callee.receiver, args, kwargs, site, caller)
@@ -189,19 +190,6 @@ def _dispatch(
                 machine, callee.function, (*callee.args, *args), {**callee.kwargs, **kwargs}, site, caller
             )
     return not_followed(machine, name, args, kwargs, site)
-
-
-def _runs_layer(machine: Machine, callee: BoundMethod) -> bool:
-    """Whether a decoder layer is run: as it is written, ``layer.forward(...)`` is ``layer(...)``."""
-    receiver = callee.receiver
-    return (
-        not machine.in_layer
-        and isinstance(receiver, Instance)
-        and receiver.layer is not None
-        and receiver.cls is not None
-        and callee.function.info.name == "forward"
-        and find_method(machine, receiver.cls, "forward") == callee.function
-    )
 
 
 def _simple_call(
@@ -607,8 +595,6 @@ def _call_instance(
     site: Site | None,
     caller: Frame | None,
 ) -> Any:
-    from eaglelint.source.layers import call_layer
-
     if instance.layer is not None and not machine.in_layer:
         if caller is not None and caller.function not in machine.loops:
             absent = frozenset(name for name, value in caller.env.variables.items() if value is None)

@@ -13,7 +13,8 @@ from typing import Any
 
 import libcst as cst
 
-from eaglelint.source.lookup import MISSING, get_attribute, global_value, is_handed_out
+from eaglelint.source.handed_out import is_handed_out
+from eaglelint.source.lookup import MISSING, class_mro, get_attribute, global_value
 from eaglelint.source.machine import Machine, Raised
 from eaglelint.source.slices import Site, Slice
 from eaglelint.source.values import (
@@ -148,8 +149,8 @@ def _attribute(node: cst.Attribute, piece: Slice) -> Evaluation:
             if isinstance(receiver, Instance) and not receiver.closed:
                 # The code reads it, so something outside sets it; or it stops here, and the answer says so.
                 if receiver.cls is not None:
-                    name_of = f"{receiver.cls.info.name}.{name}"
-                    machine.miss(name_of, site, outright=not is_handed_out(machine, receiver.cls))
+                    outright = not is_handed_out(class_mro(machine, receiver.cls))
+                    machine.miss(f"{receiver.cls.info.name}.{name}", site, outright=outright)
                 return Unknown(piece.code(node))
             raise Raised("AttributeError", f"{piece.code(node.value)} has no {name}", site)
         return machine.current(found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from eaglelint.source.lookup import find_method
 from eaglelint.source.machine import LayerPass, Machine
 from eaglelint.source.operators import add_tensors, whole
 from eaglelint.source.slices import Site
@@ -19,7 +20,7 @@ from eaglelint.source.values import (
     Term,
 )
 
-__all__ = ["adopt_layers", "call_layer", "run_layer", "stream_states"]
+__all__ = ["adopt_layers", "call_layer", "run_layer", "runs_layer", "stream_states"]
 
 
 def adopt_layers(items: list[Any]) -> None:
@@ -39,6 +40,19 @@ def stream_states(machine: Machine) -> tuple[Tensor, ...]:
         states = (*states, Tensor(frozenset(terms)))
         machine.heap.set(machine.passes, index, LayerPass(states[-2:-1], states[-1:]))
     return states
+
+
+def runs_layer(machine: Machine, method: BoundMethod) -> bool:
+    """Whether a method is what runs a decoder layer: as it is written, ``layer.forward(...)`` is ``layer(...)``."""
+    layer = method.receiver
+    return (
+        not machine.in_layer
+        and isinstance(layer, Instance)
+        and layer.layer is not None
+        and layer.cls is not None
+        and method.function.info.name == "forward"
+        and find_method(machine, layer.cls, "forward") == method.function
+    )
 
 
 def call_layer(
@@ -74,7 +88,6 @@ def run_layer(
     machine: Machine, layer: Instance, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None
 ) -> Any:
     from eaglelint.source.calls import call_value
-    from eaglelint.source.lookup import find_method
 
     assert layer.cls is not None
     method = find_method(machine, layer.cls, "forward") or find_method(machine, layer.cls, "__call__")

@@ -47,7 +47,6 @@ __all__ = [
     "get_attribute",
     "global_value",
     "import_value",
-    "is_handed_out",
     "is_module",
     "is_subclass",
 ]
@@ -585,31 +584,6 @@ def _set_by_name(text: str) -> frozenset[str] | None:
     """The attributes that a class sets by a literal name; None where it may set any."""
     names = _SET_BY_NAME.findall(text) + _REGISTERED.findall(text)
     return None if "" in names or _DYNAMIC.search(text) else frozenset(names)
-
-
-# quant_method.create_weights(self, ...) sets the weight of a layer; def and super take self, and some only look at it.
-_HANDED = re.compile(r"(?:\b(def\s+)?([\w.]*)\(\s*|,\s*)(?:\w+\s*=\s*)?self\s*[,)]")
-_LOOKING = frozenset(
-    ["delattr", "getattr", "hasattr", "id", "isinstance", "len", "repr", "setattr", "str", "super", "type"]
-)
-
-
-def is_handed_out(machine: Machine, cls: ClassValue) -> bool:
-    """Whether an object of a class hands itself to something else, which may set its attributes."""
-    texts = (e.module.text(e.info.line, e.info.end_line) for e in class_mro(machine, cls) if isinstance(e, ClassValue))
-    return any(map(_hands_itself_out, texts))
-
-
-@lru_cache(maxsize=1024)
-def _hands_itself_out(text: str) -> bool:
-    return any(map(_may_set, _HANDED.finditer(text)))
-
-
-def _may_set(handed: re.Match[str]) -> bool:
-    defined, called = handed[1], handed[2]
-    if called is None:  # not the first argument
-        return not re.search(r"\bsuper\(\s*\w+\s*$", handed.string[max(0, handed.start() - 80) : handed.start()])
-    return not (defined or called in _LOOKING or called.endswith("__init__"))
 
 
 def class_attribute(machine: Machine, cls: ClassValue, name: str, receiver: Instance | None) -> Any:

@@ -49,21 +49,23 @@ def is_norm(callee: Any) -> bool:
     return "norm" in kinds_of(callee, "")
 
 
-def _adds_in_place(target: Any) -> bool:
+def _class_of(callee: Any) -> ClassValue | None:
+    """The class of a norm that is called, or of which a method is, where it is among the sources."""
+    cls = getattr(callee.receiver if isinstance(callee, BoundMethod) else callee, "cls", None)
+    return cls if isinstance(cls, ClassValue) else None
+
+
+def _adds_in_place(cls: ClassValue) -> bool:
     """Whether a norm's class runs a fused kernel, which leaves its results in its arguments' memory."""
-    cls = target.receiver.cls if isinstance(target, BoundMethod) else getattr(target, "cls", None)
-    return isinstance(cls, ClassValue) and "fused_add" in cls.module.text(cls.info.line, cls.info.end_line)
+    return "fused_add" in cls.module.text(cls.info.line, cls.info.end_line)
 
 
 _ADDS = re.compile(r"add|resid\w*\s*\+|\+\s*\w*resid|\+=", re.IGNORECASE)
 _HANDS_ON = re.compile(r"^\s*return [^\n]*,\s*\(?resid\w*\)?$", re.M)
 
 
-def _hands_on(machine: Machine, target: Any) -> bool:
+def _hands_on(machine: Machine, cls: ClassValue) -> bool:
     """Whether a norm returns the residual as it came: nothing in its class adds, and it says so."""
-    cls = target.receiver.cls if isinstance(target, BoundMethod) else getattr(target, "cls", None)
-    if not isinstance(cls, ClassValue):
-        return False
     texts = [e.module.text(e.info.line, e.info.end_line) for e in class_mro(machine, cls) if isinstance(e, ClassValue)]
     return not any(map(_ADDS.search, texts)) and any(map(_HANDS_ON.search, texts))
 
@@ -72,15 +74,14 @@ _RESIDUAL = re.compile(r"resid")
 _GATE = re.compile(r"g|z|\w*gate\w*|gating")
 
 
-def _added(machine: Machine, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor] | None:
+def _added(
+    machine: Machine, callee: Any, cls: ClassValue, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> list[Tensor] | None:
     """Of several tensors, what a norm is handed as the residual; empty where they gate what it gives.
 
     None where neither its parameters nor the name of its class say so.
     """
-    cls = target.receiver.cls if isinstance(target, BoundMethod) else getattr(target, "cls", None)
-    if not isinstance(cls, ClassValue):
-        return None
-    function = target.function if isinstance(target, BoundMethod) else find_method(machine, cls, "forward")
+    function = callee.function if isinstance(callee, BoundMethod) else find_method(machine, cls, "forward")
     names = _parameters(function) if function is not None else ()
     bound = {**dict(zip(names, args, strict=False)), **kwargs}
     held = [whole(value) for name, value in bound.items() if _RESIDUAL.search(name)]
@@ -118,17 +119,18 @@ def call_norm(machine: Machine, callee: Any, args: tuple[Any, ...], kwargs: dict
         if isinstance(second, Unknown):
             return machine.opaque("the residual of a norm is not known", site)
         return normed(machine, tensors[0])
-    added = _added(machine, callee, args, kwargs)
-    if added is not None:
-        tensors = [tensors[0], *added]
-    if len(tensors) == 1:
-        return machine.branch("a gated norm" if site is None else site.callee[0])
-    if _hands_on(machine, callee):
-        return (normed(machine, tensors[0]), *tensors[1:])  # what else it is handed, it hands on
-    if _adds_in_place(callee):
-        cls = callee.receiver.cls if isinstance(callee, BoundMethod) else callee.cls
-        machine.heap.set(machine.in_place, cls.info.name, None)
-        machine.hand(tensors)
+    cls = _class_of(callee)
+    if cls is not None:
+        added = _added(machine, callee, cls, args, kwargs)
+        if added is not None:
+            tensors = [tensors[0], *added]
+        if len(tensors) == 1:
+            return machine.branch("a gated norm" if site is None else site.callee[0])
+        if _hands_on(machine, cls):
+            return (normed(machine, tensors[0]), *tensors[1:])  # what else it is handed, it hands on
+        if _adds_in_place(cls):
+            machine.heap.set(machine.in_place, cls.info.name, None)
+            machine.hand(tensors)
     total = tensors[0]
     for tensor in tensors[1:]:
         total = add_tensors(machine, total, tensor, site) if site is not None else Tensor.of(Opaque("a sum"))

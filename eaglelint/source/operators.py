@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import KeysView
 from typing import Any
 
 from eaglelint.source.machine import Machine, Raised
@@ -316,15 +315,18 @@ def _drawn_until(machine: Machine, iteration: Iteration, item: Any) -> bool | No
     return False
 
 
-_HOLDS_NOTHING = frozenset((str, int, bool, float, type(None)))
+_HOLDING: tuple[type[Any], ...] = (
+    list,
+    tuple,
+    set,
+    frozenset,
+    type({}.keys()),
+)  # not KeysView, which is abstract, and slow to ask
 
 
 def holds_unknown(value: Any) -> bool:
-    kind = type(value)
-    if kind is Unknown or kind is Tensor:
+    if isinstance(value, Unknown | Tensor):
         return True
-    if kind in _HOLDS_NOTHING:
-        return False
-    if isinstance(value, list | tuple | set | frozenset | KeysView):
+    if isinstance(value, _HOLDING):
         return any(holds_unknown(item) for item in value)
     return False

@@ -525,17 +525,7 @@ def test_layers_that_are_run_by_their_method(tmp_path: Path) -> None:
     loop = BEFORE.replace("self.layers[i](hidden_states, residual)", "self.layers[i].forward(hidden_states, residual)")
     assert loop != BEFORE
     work = "\n".join(f"if hidden_states.a{number}: hidden_states = hidden_states * 2" for number in range(12))
-    layer = f"""
-if residual is None:
-    residual = hidden_states
-    hidden_states = self.input_layernorm(hidden_states)
-else:
-    hidden_states, residual = self.input_layernorm(hidden_states, residual)
-hidden_states = self.self_attn(hidden_states)
-hidden_states, residual = self.post_attention_layernorm(hidden_states, residual)
-{work}
-return self.mlp(hidden_states), residual
-"""
+    layer = Model().layer.replace("return self.mlp", f"{work}\nreturn self.mlp")
     for body in (BEFORE, loop):
         wiring = derive(tmp_path, Model(loop=body, layer=layer), (1, 5))
         assert (wiring.status, " ".join(map(str, wiring.slots))) == ("exact", "h[2] h[6]"), wiring.reason

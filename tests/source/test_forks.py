@@ -106,20 +106,22 @@ def test_what_is_entered_around_a_forward_pass(sources: Sources) -> None:
     def stream(batch):
         yield
 
+    def work(batch):
+        return [1]
+
     def main(batch):
         if batch.first:
             around = stream(batch)
         else:
             around = nullcontext()
         with around:
-            found = [1]
-        return found
+            return work(batch)
     """
     tree = sources({"program.py": source})
-    machine = Machine(tree, num_layers=2)
-    taken: list[Any] = []
-    machine.explore(lambda: taken.append(call_main(tree, machine, (UNKNOWN,))), None)
-    assert taken == [[1]]
+    machine, calls = Machine(tree, num_layers=2), []
+    machine.entering = {"program.work": calls.append}
+    assert call_main(tree, machine, (UNKNOWN,)) == [1]
+    assert len(calls) == 1
 
 
 def test_a_function_that_is_run_here_forks_with_who_asks(sources: Sources) -> None:
